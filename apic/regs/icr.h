@@ -1,6 +1,7 @@
 // The interrupt command register as a value. Freestanding.
 //
-// Source: SDM vol 3A, 11.6.1 "Interrupt Command Register (ICR)" (xAPIC) and 11.12.9 "ICR Operation in x2APIC Mode".
+// Source: SDM vol 3A, 11.6.1 "Interrupt Command Register (ICR)" (xAPIC) and 11.12.9 "ICR Operation
+// in x2APIC Mode".
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ inline constexpr uint32_t kIcrDeliveryStatus = 1u << 12;  // read-only, xAPIC
 inline constexpr uint32_t kIcrAssert = 1u << 14;          // level
 inline constexpr uint32_t kIcrLevelTriggered = 1u << 15;  // trigger mode
 
-// One interrupt command. `dest` holds 8 bits in xAPIC mode (ICR bits 63:56), 32 in x2APIC mode (bits 63:32).
+// One interrupt command. `dest` holds 8 bits in xAPIC mode (ICR bits 63:56), 32 in x2APIC mode
+// (bits 63:32).
 struct Icr {
   Vector vector;
   DeliveryMode mode = DeliveryMode::kFixed;
@@ -43,9 +45,9 @@ struct Icr {
   uint32_t dest = 0;
 
   constexpr uint32_t Low() const {
-    return static_cast<uint32_t>(vector.value) | static_cast<uint32_t>(mode) << 8 | (logical ? kIcrLogical : 0) |
-           (assert_level ? kIcrAssert : 0) | (level_triggered ? kIcrLevelTriggered : 0) |
-           static_cast<uint32_t>(shorthand) << 18;
+    return static_cast<uint32_t>(vector.value) | static_cast<uint32_t>(mode) << 8 |
+           (logical ? kIcrLogical : 0) | (assert_level ? kIcrAssert : 0) |
+           (level_triggered ? kIcrLevelTriggered : 0) | static_cast<uint32_t>(shorthand) << 18;
   }
   constexpr uint32_t XApicHigh() const { return dest << 24; }
   constexpr uint64_t X2Apic() const { return static_cast<uint64_t>(dest) << 32 | Low(); }

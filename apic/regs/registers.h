@@ -1,7 +1,7 @@
 // The local APIC's register map. Freestanding.
 //
-// Source: SDM vol 3A, 11.4.1 "The Local APIC Block Diagram", table 11-1 (xAPIC offsets) and 11.12.1.2 "x2APIC
-// Register Address Space", table 11-6 (an x2APIC MSR is 0x800 + offset / 16).
+// Source: SDM vol 3A, 11.4.1 "The Local APIC Block Diagram", table 11-1 (xAPIC offsets)
+// and 11.12.1.2 "x2APIC Register Address Space", table 11-6 (an x2APIC MSR is 0x800 + offset / 16).
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ struct CpuNumber {
   constexpr auto operator<=>(const CpuNumber&) const = default;
 };
 
-// A local APIC ID: 8 bits in xAPIC mode, 32 bits in x2APIC mode (SDM vol 3A, 11.12.1). Never an index.
+// A local APIC ID: 8 bits in xAPIC mode, 32 bits in x2APIC mode (SDM vol 3A, 11.12.1). Never an
+// index.
 struct ApicId {
   uint32_t value = 0;
   constexpr ApicId() = default;

@@ -1,5 +1,6 @@
-// The AP's handshake with its control CPU. Values and order are Linux's (kernel/cpu.c, enum cpuhp_sync_state).
-// Freestanding. The word lives in CpuSlot::sync_state; both sides assert each transition.
+// The AP's handshake with its control CPU. Values and order are Linux's (kernel/cpu.c, enum
+// cpuhp_sync_state). Freestanding. The word lives in CpuSlot::sync_state; both sides assert each
+// transition.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +18,43 @@ enum class SyncState : uint32_t {
 
 // The table of allowed transitions.
 //   dead -> kicked -> alive -> should-online -> online -> should-die -> dead
-//   kicked -> should-die: the control CPU gave up waiting; a late AP sees it and parks (should-die -> dead)
-//   alive -> should-die:  the control CPU rolled back before letting the AP go
-//   kicked -> kicked, should-die -> kicked: a retry after a failed try (Linux can_boot_ap)
+//   kicked -> should-die: the control CPU gave up waiting; a late AP sees it and parks (should-die
+//   -> dead) alive -> should-die:  the control CPU rolled back before letting the AP go kicked ->
+//   kicked, should-die -> kicked: a retry after a failed try (Linux can_boot_ap)
 constexpr bool SyncTransitionAllowed(SyncState from, SyncState to) {
   switch (to) {
-    case SyncState::kDead: return from == SyncState::kShouldDie;
+    case SyncState::kDead:
+      return from == SyncState::kShouldDie;
     case SyncState::kKicked:
-      return from == SyncState::kDead || from == SyncState::kKicked || from == SyncState::kShouldDie;
+      return from == SyncState::kDead || from == SyncState::kKicked ||
+             from == SyncState::kShouldDie;
     case SyncState::kShouldDie:
-      return from == SyncState::kKicked || from == SyncState::kAlive || from == SyncState::kShouldOnline ||
-             from == SyncState::kOnline;
-    case SyncState::kAlive: return from == SyncState::kKicked;
-    case SyncState::kShouldOnline: return from == SyncState::kAlive;
-    case SyncState::kOnline: return from == SyncState::kShouldOnline;
+      return from == SyncState::kKicked || from == SyncState::kAlive ||
+             from == SyncState::kShouldOnline || from == SyncState::kOnline;
+    case SyncState::kAlive:
+      return from == SyncState::kKicked;
+    case SyncState::kShouldOnline:
+      return from == SyncState::kAlive;
+    case SyncState::kOnline:
+      return from == SyncState::kShouldOnline;
   }
   return false;
 }
 
 constexpr const char* Name(SyncState state) {
   switch (state) {
-    case SyncState::kDead: return "dead";
-    case SyncState::kKicked: return "kicked";
-    case SyncState::kShouldDie: return "should-die";
-    case SyncState::kAlive: return "alive";
-    case SyncState::kShouldOnline: return "should-online";
-    case SyncState::kOnline: return "online";
+    case SyncState::kDead:
+      return "dead";
+    case SyncState::kKicked:
+      return "kicked";
+    case SyncState::kShouldDie:
+      return "should-die";
+    case SyncState::kAlive:
+      return "alive";
+    case SyncState::kShouldOnline:
+      return "should-online";
+    case SyncState::kOnline:
+      return "online";
   }
   return "?";
 }

@@ -1,8 +1,9 @@
 // The per-CPU trace rings: what the guest writes and the VMM reads, without an exit. Freestanding.
 //
-// A record is written by its own CPU only. The cursor in PerCpuHeader is advanced first (one xadd, so an interrupt
-// on the same CPU takes its own record), and only then is the record filled; a cursor beyond the end therefore counts
-// exactly the records that did not fit: lost = (cursor - end) / sizeof(TraceRecord). Nothing wraps.
+// A record is written by its own CPU only. The cursor in PerCpuHeader is advanced first (one xadd,
+// so an interrupt on the same CPU takes its own record), and only then is the record filled; a
+// cursor beyond the end therefore counts exactly the records that did not fit: lost = (cursor -
+// end) / sizeof(TraceRecord). Nothing wraps.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,14 @@ namespace sipi::abi {
 enum class TraceEvent : uint16_t {
   kNone = 0,
   // Guest, any CPU.
-  kBootEntry = 1,           // boot CPU: first guest instruction
-  kFirstInstruction = 2,    // AP: first instruction of the trampoline
-  kLongMode = 3,            // own stack, own per-CPU area, 64-bit mode
-  kAlive = 4,               // handshake: alive
-  kReleased = 5,            // AP has seen should-online
-  kCpuhpEnter = 6,          // target = CPU that moves, value = CpuhpState entered; it leaves it at its next kCpuhpEnter
-  kOnline = 7,              // target = CPU; its last ONLINE step is done
+  kBootEntry = 1,         // boot CPU: first guest instruction
+  kFirstInstruction = 2,  // AP: first instruction of the trampoline
+  kLongMode = 3,          // own stack, own per-CPU area, 64-bit mode
+  kAlive = 4,             // handshake: alive
+  kReleased = 5,          // AP has seen should-online
+  kCpuhpEnter = 6,  // target = CPU that moves, value = CpuhpState entered; it leaves it at its next
+                    // kCpuhpEnter
+  kOnline = 7,      // target = CPU; its last ONLINE step is done
   kSmpbootBegin = 8,        // control CPU: "Bringing up secondary CPUs"
   kSmpbootEnd = 9,          // control CPU: value = CPUs online
   kPassBegin = 10,          // value = index of the pass
@@ -50,18 +52,18 @@ enum class TraceEvent : uint16_t {
   // Host.
   kHostFirst = 128,
   kVmCreated = 129,
-  kVcpuCreated = 130,         // cpu
-  kThreadStarted = 131,       // cpu
-  kFirstRun = 132,            // cpu: first KVM_RUN that executes guest code
-  kInitDelivered = 133,       // cpu: INIT taken by the vCPU
-  kSipiDelivered = 134,       // cpu: SIPI taken, value = vector
-  kSipiIgnored = 135,         // cpu: SIPI to a CPU not in wait-for-SIPI, value = vector
-  kInitDropped = 136,         // fault injection, cpu
-  kSipiDropped = 137,         // fault injection, cpu, value = index
-  kImposedBegin = 138,        // cpu: the profile's latency starts, value = Charge kind
-  kImposedEnd = 139,          // cpu
-  kIpiSent = 140,             // cpu = sender, target, value = ICR bits 31:0
-  kReady = 141,               // the guest told that its APs may be kicked (host-driven)
+  kVcpuCreated = 130,    // cpu
+  kThreadStarted = 131,  // cpu
+  kFirstRun = 132,       // cpu: first KVM_RUN that executes guest code
+  kInitDelivered = 133,  // cpu: INIT taken by the vCPU
+  kSipiDelivered = 134,  // cpu: SIPI taken, value = vector
+  kSipiIgnored = 135,    // cpu: SIPI to a CPU not in wait-for-SIPI, value = vector
+  kInitDropped = 136,    // fault injection, cpu
+  kSipiDropped = 137,    // fault injection, cpu, value = index
+  kImposedBegin = 138,   // cpu: the profile's latency starts, value = Charge kind
+  kImposedEnd = 139,     // cpu
+  kIpiSent = 140,        // cpu = sender, target, value = ICR bits 31:0
+  kReady = 141,          // the guest told that its APs may be kicked (host-driven)
   kRunEnd = 142,
   kGuestLoaded = 143,
 };
@@ -78,57 +80,108 @@ static_assert(sizeof(TraceRecord) == 16);
 
 constexpr const char* Name(TraceEvent event) {
   switch (event) {
-    case TraceEvent::kNone: return "none";
-    case TraceEvent::kBootEntry: return "boot-entry";
-    case TraceEvent::kFirstInstruction: return "first-instruction";
-    case TraceEvent::kLongMode: return "long-mode";
-    case TraceEvent::kAlive: return "alive";
-    case TraceEvent::kReleased: return "released";
-    case TraceEvent::kCpuhpEnter: return "cpuhp-enter";
-    case TraceEvent::kOnline: return "online";
-    case TraceEvent::kSmpbootBegin: return "smpboot-begin";
-    case TraceEvent::kSmpbootEnd: return "smpboot-end";
-    case TraceEvent::kPassBegin: return "pass-begin";
-    case TraceEvent::kPassEnd: return "pass-end";
-    case TraceEvent::kKickBegin: return "kick-begin";
-    case TraceEvent::kKickEnd: return "kick-end";
-    case TraceEvent::kIcrWrite: return "icr-write";
-    case TraceEvent::kWaitAliveBegin: return "wait-alive-begin";
-    case TraceEvent::kWaitAliveEnd: return "wait-alive-end";
-    case TraceEvent::kRelease: return "release";
-    case TraceEvent::kCalibrateBegin: return "calibrate-begin";
-    case TraceEvent::kCalibrateEnd: return "calibrate-end";
-    case TraceEvent::kCalibrateReused: return "calibrate-reused";
-    case TraceEvent::kCalibrateRejected: return "calibrate-rejected";
-    case TraceEvent::kTimeout: return "timeout";
-    case TraceEvent::kCancelled: return "cancelled";
-    case TraceEvent::kStepFailed: return "step-failed";
-    case TraceEvent::kParked: return "parked";
-    case TraceEvent::kWake: return "wake";
-    case TraceEvent::kVeto: return "veto";
-    case TraceEvent::kFault: return "fault";
-    case TraceEvent::kCacheSetup: return "cache-setup";
-    case TraceEvent::kTscCheckBegin: return "tsc-check-begin";
-    case TraceEvent::kTscCheckEnd: return "tsc-check-end";
-    case TraceEvent::kScenario: return "scenario";
-    case TraceEvent::kTopology: return "topology";
-    case TraceEvent::kUnknownApicId: return "unknown-apic-id";
-    case TraceEvent::kHostFirst: return "host-first";
-    case TraceEvent::kVmCreated: return "vm-created";
-    case TraceEvent::kVcpuCreated: return "vcpu-created";
-    case TraceEvent::kThreadStarted: return "thread-started";
-    case TraceEvent::kFirstRun: return "first-run";
-    case TraceEvent::kInitDelivered: return "init-delivered";
-    case TraceEvent::kSipiDelivered: return "sipi-delivered";
-    case TraceEvent::kSipiIgnored: return "sipi-ignored";
-    case TraceEvent::kInitDropped: return "init-dropped";
-    case TraceEvent::kSipiDropped: return "sipi-dropped";
-    case TraceEvent::kImposedBegin: return "imposed-begin";
-    case TraceEvent::kImposedEnd: return "imposed-end";
-    case TraceEvent::kIpiSent: return "ipi-sent";
-    case TraceEvent::kReady: return "ready";
-    case TraceEvent::kRunEnd: return "run-end";
-    case TraceEvent::kGuestLoaded: return "guest-loaded";
+    case TraceEvent::kNone:
+      return "none";
+    case TraceEvent::kBootEntry:
+      return "boot-entry";
+    case TraceEvent::kFirstInstruction:
+      return "first-instruction";
+    case TraceEvent::kLongMode:
+      return "long-mode";
+    case TraceEvent::kAlive:
+      return "alive";
+    case TraceEvent::kReleased:
+      return "released";
+    case TraceEvent::kCpuhpEnter:
+      return "cpuhp-enter";
+    case TraceEvent::kOnline:
+      return "online";
+    case TraceEvent::kSmpbootBegin:
+      return "smpboot-begin";
+    case TraceEvent::kSmpbootEnd:
+      return "smpboot-end";
+    case TraceEvent::kPassBegin:
+      return "pass-begin";
+    case TraceEvent::kPassEnd:
+      return "pass-end";
+    case TraceEvent::kKickBegin:
+      return "kick-begin";
+    case TraceEvent::kKickEnd:
+      return "kick-end";
+    case TraceEvent::kIcrWrite:
+      return "icr-write";
+    case TraceEvent::kWaitAliveBegin:
+      return "wait-alive-begin";
+    case TraceEvent::kWaitAliveEnd:
+      return "wait-alive-end";
+    case TraceEvent::kRelease:
+      return "release";
+    case TraceEvent::kCalibrateBegin:
+      return "calibrate-begin";
+    case TraceEvent::kCalibrateEnd:
+      return "calibrate-end";
+    case TraceEvent::kCalibrateReused:
+      return "calibrate-reused";
+    case TraceEvent::kCalibrateRejected:
+      return "calibrate-rejected";
+    case TraceEvent::kTimeout:
+      return "timeout";
+    case TraceEvent::kCancelled:
+      return "cancelled";
+    case TraceEvent::kStepFailed:
+      return "step-failed";
+    case TraceEvent::kParked:
+      return "parked";
+    case TraceEvent::kWake:
+      return "wake";
+    case TraceEvent::kVeto:
+      return "veto";
+    case TraceEvent::kFault:
+      return "fault";
+    case TraceEvent::kCacheSetup:
+      return "cache-setup";
+    case TraceEvent::kTscCheckBegin:
+      return "tsc-check-begin";
+    case TraceEvent::kTscCheckEnd:
+      return "tsc-check-end";
+    case TraceEvent::kScenario:
+      return "scenario";
+    case TraceEvent::kTopology:
+      return "topology";
+    case TraceEvent::kUnknownApicId:
+      return "unknown-apic-id";
+    case TraceEvent::kHostFirst:
+      return "host-first";
+    case TraceEvent::kVmCreated:
+      return "vm-created";
+    case TraceEvent::kVcpuCreated:
+      return "vcpu-created";
+    case TraceEvent::kThreadStarted:
+      return "thread-started";
+    case TraceEvent::kFirstRun:
+      return "first-run";
+    case TraceEvent::kInitDelivered:
+      return "init-delivered";
+    case TraceEvent::kSipiDelivered:
+      return "sipi-delivered";
+    case TraceEvent::kSipiIgnored:
+      return "sipi-ignored";
+    case TraceEvent::kInitDropped:
+      return "init-dropped";
+    case TraceEvent::kSipiDropped:
+      return "sipi-dropped";
+    case TraceEvent::kImposedBegin:
+      return "imposed-begin";
+    case TraceEvent::kImposedEnd:
+      return "imposed-end";
+    case TraceEvent::kIpiSent:
+      return "ipi-sent";
+    case TraceEvent::kReady:
+      return "ready";
+    case TraceEvent::kRunEnd:
+      return "run-end";
+    case TraceEvent::kGuestLoaded:
+      return "guest-loaded";
   }
   return "?";
 }

@@ -1,8 +1,9 @@
-// A bring-up strategy as data: which passes over which CPUs up to which goal. Freestanding: the guest's boot CPU
-// and the host-driven sequencer of the VMM run the same strategies through driver.h.
+// A bring-up strategy as data: which passes over which CPUs up to which goal. Freestanding: the
+// guest's boot CPU and the host-driven sequencer of the VMM run the same strategies through
+// driver.h.
 //
-// Sources for the orders: Linux kernel/cpu.c (bringup_nonboot_cpus, cpuhp_bringup_mask), the parallel series v1 to
-// v6; `broadcast` is what firmware does (SDM vol 3A, 9.4.4), `tree` is ours.
+// Sources for the orders: Linux kernel/cpu.c (bringup_nonboot_cpus, cpuhp_bringup_mask), the
+// parallel series v1 to v6; `broadcast` is what firmware does (SDM vol 3A, 9.4.4), `tree` is ours.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ enum class Goal : uint8_t {
 // How a kKicked pass sends its INITs and SIPIs.
 enum class Means : uint8_t { kEach, kBroadcast, kTree };
 
-// Whether the control CPU takes each CPU to the goal before the next, or lets all APs run on their own.
+// Whether the control CPU takes each CPU to the goal before the next, or lets all APs run on their
+// own.
 enum class Pace : uint8_t { kOneByOne, kConcurrent };
 
 struct Pass {
@@ -33,7 +35,15 @@ struct Pass {
 
 inline constexpr uint32_t kMaxPasses = 4;
 
-enum class StrategyId : uint8_t { kSerial, kKick, kKickWait, kPrimaryFirst, kFull, kBroadcast, kTree };
+enum class StrategyId : uint8_t {
+  kSerial,
+  kKick,
+  kKickWait,
+  kPrimaryFirst,
+  kFull,
+  kBroadcast,
+  kTree
+};
 inline constexpr uint32_t kStrategyCount = 7;
 
 struct Strategy {
@@ -43,7 +53,8 @@ struct Strategy {
   uint8_t overlap = 0;            // "+overlap": the boot CPU calibrates inside the first INIT wait
   Pass passes[kMaxPasses] = {};
 
-  // True if APs of this strategy run their own STARTING and ONLINE sections without being let go one by one.
+  // True if APs of this strategy run their own STARTING and ONLINE sections without being let go
+  // one by one.
   constexpr bool ApsRunOnTheirOwn() const {
     for (uint32_t i = 0; i < pass_count; ++i) {
       if (passes[i].pace == Pace::kConcurrent) return true;
@@ -54,13 +65,20 @@ struct Strategy {
 
 constexpr const char* BaseName(StrategyId id) {
   switch (id) {
-    case StrategyId::kSerial: return "serial";
-    case StrategyId::kKick: return "kick";
-    case StrategyId::kKickWait: return "kick+wait";
-    case StrategyId::kPrimaryFirst: return "primary-first";
-    case StrategyId::kFull: return "full";
-    case StrategyId::kBroadcast: return "broadcast";
-    case StrategyId::kTree: return "tree";
+    case StrategyId::kSerial:
+      return "serial";
+    case StrategyId::kKick:
+      return "kick";
+    case StrategyId::kKickWait:
+      return "kick+wait";
+    case StrategyId::kPrimaryFirst:
+      return "primary-first";
+    case StrategyId::kFull:
+      return "full";
+    case StrategyId::kBroadcast:
+      return "broadcast";
+    case StrategyId::kTree:
+      return "tree";
   }
   return "?";
 }

@@ -1,0 +1,97 @@
+#include "guest/kernel/call.h"
+
+#include "guest/kernel/apic.h"
+#include "guest/kernel/print.h"
+#include "guest/kernel/wait.h"
+
+namespace sipi {
+namespace {
+
+platform::Deadline CallDeadline(Kernel& kernel) {
+  return platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} * 1000);
+}
+
+void Do(PerCpu& self, CallFunction function) {
+  switch (function) {
+    case CallFunction::kNone:
+    case CallFunction::kAnswer:
+      return;
+    case CallFunction::kCacheSetup:
+      return SetUpCaches();
+    case CallFunction::kPrint:
+      return PrintShare(self);
+    case CallFunction::kHalt:
+      platform::HaltForever();
+  }
+}
+
+void WaitForAnswers(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  uint32_t before = kernel.call_pending.Load(std::memory_order_seq_cst);
+  while (before != 0) {
+    const bool all = WaitFor(
+        self, kernel.call_pending.Ref(), [](uint32_t value) { return value == 0; },
+        CallDeadline(kernel), abi::WaitMode::kHalt);
+    if (all) return;
+    const uint32_t now = kernel.call_pending.Load(std::memory_order_seq_cst);
+    SIPI_ASSERT(now != before);  // some CPU answered, or nobody ever will
+    before = now;
+  }
+}
+
+void Post(Kernel& kernel, CallFunction function, uint32_t count) {
+  kernel.call_pending.Store(count, std::memory_order_seq_cst);
+  kernel.call_function.Store(static_cast<uint32_t>(function), std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+void SetUpCaches() {
+  platform::CacheSetup();
+  platform::Charge(abi::Charge::kCacheSetup);
+  platform::Trace(abi::TraceEvent::kCacheSetup, 0, 0);
+}
+
+void CallAll(PerCpu& self, CallFunction function) {
+  Kernel& kernel = *self.kernel;
+  Post(kernel, function, kernel.online_count.Load(std::memory_order_seq_cst) - 1);
+  SendIpiAllButSelf(self, Vector(abi::kCallVector));
+  Do(self, function);
+  WaitForAnswers(self);
+}
+
+void CallEach(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const CpuNumber cpu(kernel.order[i]);
+    if (kernel.slot(cpu).online == 0) continue;
+    Post(kernel, CallFunction::kAnswer, 1);
+    SendIpi(self, cpu, Vector(abi::kCallVector));
+    WaitForAnswers(self);
+    kernel.result->ipi_answers++;
+  }
+}
+
+void RunCalled(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  const auto function =
+      static_cast<CallFunction>(kernel.call_function.Load(std::memory_order_seq_cst));
+  Do(self, function);
+  if (kernel.call_pending.FetchAdd(~0u, std::memory_order_seq_cst) == 1) NotifyCpu(self, kBootCpu);
+}
+
+void HandleInterrupt(PerCpu& self, Vector vector) {
+  EndOfInterrupt();
+  switch (vector.value) {
+    case abi::kTimerVector:
+      self.timer_fired++;
+      self.timer_armed_ticks = 0;
+      return;
+    case abi::kCallVector:
+      return RunCalled(self);
+    default:
+      SIPI_PANIC("interrupt at a vector that nobody asked for");
+  }
+}
+
+}  // namespace sipi

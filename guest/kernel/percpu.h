@@ -1,0 +1,27 @@
+// One CPU's own data. The first bytes are the abi's header, so that tracing needs one base register
+// only.
+#pragma once
+
+#include <cstdint>
+
+#include "apic/regs/types.h"
+#include "guest/abi/percpu.h"
+
+namespace sipi {
+
+struct Kernel;
+
+struct PerCpu {
+  abi::PerCpuHeader header;
+  Kernel* kernel;
+  abi::CpuSlot* slot;
+  CpuNumber cpu;
+  uint32_t timer_fired;        // set by the timer interrupt
+  uint64_t timer_armed_ticks;  // when the armed timer fires; 0: none is armed
+};
+
+// The trace ring begins here in a per-CPU block.
+inline constexpr uint64_t kPerCpuRingOffset = 128;
+static_assert(sizeof(PerCpu) <= kPerCpuRingOffset);
+
+}  // namespace sipi

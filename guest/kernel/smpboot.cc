@@ -1,0 +1,274 @@
+// The control CPU's side of bring-up.
+#include "guest/kernel/smpboot.h"
+
+#include "guest/kernel/call.h"
+#include "guest/kernel/handshake.h"
+#include "guest/kernel/kick.h"
+#include "guest/kernel/tsc_check.h"
+#include "guest/kernel/wait.h"
+#include "guest/sequence/driver.h"
+
+namespace sipi {
+namespace {
+
+using abi::CpuhpState;
+using abi::SyncState;
+using abi::TraceEvent;
+using sequence::Goal;
+using sequence::Scope;
+
+platform::Deadline HandshakeDeadline(Kernel& kernel) {
+  return platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} * 1000);
+}
+
+uint16_t Traced(CpuNumber cpu) { return static_cast<uint16_t>(cpu.value); }
+
+// A wait of the control CPU. While it waits it also takes its part in TSC checks that APs ask for.
+template <class Pred>
+bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
+                 platform::Deadline deadline) {
+  Kernel& kernel = *self.kernel;
+  if (kernel.knobs().tsc_check == 0) {
+    return WaitFor(self, word, pred, deadline, abi::WaitMode::kHalt);
+  }
+  const auto asked = [&kernel] {
+    return kernel.tsc_check_request.Load(std::memory_order_seq_cst) != 0;
+  };
+  for (;;) {
+    const bool ok = HaltUntil(
+        self, [&] { return asked() || pred(word.Load(std::memory_order_seq_cst)); }, deadline,
+        true);
+    platform::IrqEnable();
+    if (asked()) {
+      ServeTscCheck(self);
+    } else {
+      return ok;
+    }
+  }
+}
+
+bool WaitSync(PerCpu& self, CpuNumber cpu, SyncState below, TraceEvent begin, TraceEvent end) {
+  if (begin != TraceEvent::kNone) platform::Trace(begin, Traced(cpu), 0);
+  const bool ok = ControlWait(
+      self, SyncWord(*self.kernel, cpu),
+      [below](uint32_t value) { return value > static_cast<uint32_t>(below) || value == 0; },
+      HandshakeDeadline(*self.kernel));
+  if (end != TraceEvent::kNone) platform::Trace(end, Traced(cpu), 0);
+  return ok;
+}
+
+void TraceTimeout(Kernel& kernel, CpuNumber cpu) {
+  platform::Trace(TraceEvent::kTimeout, Traced(cpu),
+                  static_cast<uint32_t>(SyncStateOf(kernel, cpu)));
+}
+
+}  // namespace
+
+void InitPerCpu(Kernel& kernel, PerCpu& area, CpuNumber cpu) {
+  const uint64_t base = reinterpret_cast<uint64_t>(&area);
+  const uint64_t ring = cpu == kBootCpu ? kernel.params->boot_ring_gpa : base + kPerCpuRingOffset;
+  const uint32_t records =
+      cpu == kBootCpu ? kernel.params->boot_ring_records : kernel.params->percpu_ring_records;
+  area.header.ring_cursor = ring;
+  area.header.ring_begin = ring;
+  area.header.ring_end = ring + records * sizeof(abi::TraceRecord);
+  area.header.self = base;
+  area.kernel = &kernel;
+  area.slot = &kernel.slot(cpu);
+  area.cpu = cpu;
+  area.slot->apic_id = kernel.entry(cpu).apic_id;
+}
+
+Error KickAp(PerCpu& self, CpuNumber cpu) {
+  Kernel& kernel = *self.kernel;
+  const SyncState from = SyncStateOf(kernel, cpu);
+  if (!SyncTransition(kernel, cpu, from, SyncState::kKicked)) return Error::kCancelled;
+  if (kernel.kick_means == sequence::Means::kEach) KickOps(self).Kick(cpu);
+  return Error::kNone;
+}
+
+void CancelAp(PerCpu& self, CpuNumber cpu) {
+  Kernel& kernel = *self.kernel;
+  // The AP may move on between the look and the exchange; at most through three states.
+  for (uint32_t tries = 0; tries < 4; ++tries) {
+    const SyncState state = SyncStateOf(kernel, cpu);
+    if (state == SyncState::kDead || state == SyncState::kShouldDie) return;
+    if (SyncTransition(kernel, cpu, state, SyncState::kShouldDie)) break;
+  }
+  NotifyCpu(self, cpu);
+}
+
+Error WaitAliveAndRelease(PerCpu& self, CpuNumber cpu) {
+  Kernel& kernel = *self.kernel;
+  if (!WaitSync(self, cpu, SyncState::kShouldDie, TraceEvent::kWaitAliveBegin,
+                TraceEvent::kWaitAliveEnd)) {
+    TraceTimeout(kernel, cpu);
+    return Error::kTimeoutAlive;
+  }
+  platform::Trace(TraceEvent::kRelease, Traced(cpu), 0);
+  if (!SyncTransition(kernel, cpu, SyncState::kAlive, SyncState::kShouldOnline))
+    return Error::kCancelled;
+  NotifyCpu(self, cpu);
+  return Error::kNone;
+}
+
+Error WaitStartingDone(PerCpu& self, CpuNumber cpu) {
+  if (WaitSync(self, cpu, SyncState::kShouldOnline, TraceEvent::kNone, TraceEvent::kNone)) {
+    const bool dead = SyncStateOf(*self.kernel, cpu) != SyncState::kOnline;
+    return dead ? Error::kStepFailed : Error::kNone;
+  }
+  TraceTimeout(*self.kernel, cpu);
+  return Error::kTimeoutOnline;
+}
+
+namespace {
+
+// What sequence::RunStrategy asks of the control CPU.
+class SmpbootOps {
+ public:
+  explicit SmpbootOps(PerCpu& self) : self_(self), kernel_(*self.kernel) {}
+
+  void PassBegin(uint32_t index) {
+    kernel_.kick_means = kernel_.strategy.passes[index].means;
+    platform::Trace(TraceEvent::kPassBegin, 0, index);
+  }
+  void PassEnd(uint32_t index) { platform::Trace(TraceEvent::kPassEnd, 0, index); }
+
+  // A CPU that has failed in one pass is left alone in those that follow.
+  bool InScope(CpuNumber cpu, Scope scope) const {
+    if (kernel_.slot(cpu).error != 0) return false;
+    if (scope == Scope::kAll) return true;
+    return (kernel_.entry(cpu).thread == 0) == (scope == Scope::kPrimaries);
+  }
+
+  void BringTo(CpuNumber cpu, Goal goal) {
+    if (goal == Goal::kKicked) return PrepareKick(cpu);
+    SetTarget(cpu, goal == Goal::kAlive ? CpuhpState::kApOnlineIdle : CpuhpState::kOnline);
+    if (CpuhpUp(self_, cpu, Section::kPrepare,
+                goal == Goal::kAlive ? CpuhpState::kWaitInit : CpuhpState::kBringupCpu) !=
+        Error::kNone) {
+      return;
+    }
+    if (goal == Goal::kOnline) WaitOnline(cpu);
+  }
+
+  void PrepareKick(CpuNumber cpu) {
+    if (kernel_.strategy.ApsRunOnTheirOwn()) {
+      kernel_.slot(cpu).on_its_own = 1;
+      SetTarget(cpu, CpuhpState::kOnline);
+      kernel_.remaining.FetchAdd(1, std::memory_order_seq_cst);
+    }
+    const Error error = CpuhpUp(self_, cpu, Section::kPrepare, CpuhpState::kKickAp);
+    if (error != Error::kNone && kernel_.strategy.ApsRunOnTheirOwn()) {
+      kernel_.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
+    }
+  }
+
+  void KickBroadcast() { KickOps(self_).KickAll(); }
+  void KickTreeRoots(uint32_t) { KickTreeChildren(self_); }
+
+  // Waits until every kicked CPU is online; the bound is one handshake's, begun anew whenever some
+  // AP arrives.
+  void WaitAllOnline(Scope) {
+    uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
+    while (before != 0) {
+      const bool all = ControlWait(
+          self_, kernel_.remaining.Ref(), [](uint32_t value) { return value == 0; },
+          HandshakeDeadline(kernel_));
+      if (all) return;
+      const uint32_t now = kernel_.remaining.Load(std::memory_order_seq_cst);
+      if (now == before) return GiveUpOnTheMissing();
+      before = now;
+    }
+  }
+
+ private:
+  void SetTarget(CpuNumber cpu, CpuhpState target) {
+    platform::AtomicRef<uint32_t> word(kernel_.slot(cpu).cpuhp_target);
+    if (word.Load(std::memory_order_relaxed) == static_cast<uint32_t>(target)) return;
+    word.Exchange(static_cast<uint32_t>(target), std::memory_order_seq_cst);
+    NotifyCpu(self_, cpu);
+  }
+
+  void WaitOnline(CpuNumber cpu) {
+    const auto arrived = [](uint32_t value) {
+      return value != static_cast<uint32_t>(SyncState::kOnline);
+    };
+    platform::AtomicRef<uint32_t> state(kernel_.slot(cpu).cpuhp_state);
+    const auto online = [&](uint32_t value) {
+      return value == static_cast<uint32_t>(CpuhpState::kOnline) ||
+             arrived(SyncWord(kernel_, cpu).Load(std::memory_order_seq_cst));
+    };
+    if (!ControlWait(self_, state, online, HandshakeDeadline(kernel_))) {
+      TraceTimeout(kernel_, cpu);
+      kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kTimeoutOnline);
+    } else if (SyncStateOf(kernel_, cpu) != SyncState::kOnline) {
+      CpuhpDown(self_, cpu, Section::kPrepare);  // the AP has undone its own sections and is dead
+    }
+  }
+
+  void GiveUpOnTheMissing() {
+    for (uint32_t i = 0; i < kernel_.params->order_count; ++i) {
+      const CpuNumber cpu(kernel_.order[i]);
+      abi::CpuSlot& slot = kernel_.slot(cpu);
+      if (slot.error != 0 || CpuhpProgress(kernel_, cpu, Section::kOnline) == CpuhpState::kOnline)
+        continue;
+      const SyncState state = SyncStateOf(kernel_, cpu);
+      TraceTimeout(kernel_, cpu);
+      slot.error = static_cast<uint32_t>(state == SyncState::kKicked ? Error::kTimeoutAlive
+                                                                     : Error::kTimeoutOnline);
+      CpuhpDown(self_, cpu, Section::kPrepare);
+    }
+  }
+
+  PerCpu& self_;
+  Kernel& kernel_;
+};
+
+}  // namespace
+
+void BringUpSecondaryCpus(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  platform::Trace(TraceEvent::kSmpbootBegin, 0, 0);
+  for (uint32_t i = 0;
+       kernel.strategy.passes[0].means == sequence::Means::kTree && i < kernel.params->order_count;
+       ++i) {
+    kernel.slot(CpuNumber(kernel.order[i])).tree_rank = i + 1;
+  }
+  SmpbootOps ops(self);
+  sequence::RunStrategy(ops, kernel.strategy, kernel.order, kernel.params->order_count);
+  if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
+    CallAll(self, CallFunction::kCacheSetup);
+  platform::Trace(TraceEvent::kSmpbootEnd, 0, kernel.online_count.Load(std::memory_order_seq_cst));
+}
+
+void LetHostBringUp(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  const bool own = kernel.strategy.ApsRunOnTheirOwn();
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const CpuNumber cpu(kernel.order[i]);
+    kernel.slot(cpu).on_its_own = own ? 1 : 0;
+    kernel.slot(cpu).cpuhp_target = static_cast<uint32_t>(CpuhpState::kOnline);
+    if (CpuhpUp(self, cpu, Section::kPrepare, CpuhpState::kTimersPrepare) != Error::kNone) continue;
+    kernel.remaining.FetchAdd(1, std::memory_order_seq_cst);
+  }
+  platform::Doorbell(abi::Doorbell::kReady);
+  // The VMM's own bound on every handshake makes sure that it comes to an end.
+  ControlWait(
+      self, platform::AtomicRef<uint32_t>(kernel.result->host_sequence_done),
+      [](uint32_t done) { return done != 0; }, platform::NoDeadline());
+  if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
+    CallAll(self, CallFunction::kCacheSetup);
+}
+
+void KickTreeChildren(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  KickOps ops(self);
+  sequence::ForEachTreeChild(self.slot->tree_rank, kernel.params->order_count + 1,
+                             [&](uint32_t rank) {
+                               const CpuNumber child(kernel.order[rank - 1]);
+                               if (kernel.slot(child).error == 0) ops.Kick(child);
+                             });
+}
+
+}  // namespace sipi

@@ -1,0 +1,34 @@
+// SMP bring-up: the control CPU's and the AP's side of the handshake, and the strategies'
+// operations.
+#pragma once
+
+#include "guest/kernel/cpuhp.h"
+#include "guest/kernel/kernel.h"
+
+namespace sipi {
+
+// Brings all CPUs of the order up as the strategy says. Boot CPU, interrupts on. CPUs that fail are
+// named in the trace and in their slots; the others go on.
+void BringUpSecondaryCpus(PerCpu& self);
+
+// As above, for a bring-up that the VMM sequences: prepares every CPU, rings Doorbell::kReady, and
+// waits.
+void LetHostBringUp(PerCpu& self);
+
+// Fills a per-CPU area: identity and an empty trace ring. Any CPU, before `cpu` runs.
+void InitPerCpu(Kernel& kernel, PerCpu& area, CpuNumber cpu);
+
+// Step callbacks of the table, on the control CPU.
+Error KickAp(PerCpu& self, CpuNumber cpu);
+void CancelAp(PerCpu& self, CpuNumber cpu);
+Error WaitAliveAndRelease(PerCpu& self, CpuNumber cpu);
+Error WaitStartingDone(PerCpu& self, CpuNumber cpu);
+
+// Kicks the ranks of the wake-up tree that this CPU has to wake. Any CPU of a `tree` bring-up, once
+// alive.
+void KickTreeChildren(PerCpu& self);
+
+// Parks the running CPU for good.
+[[noreturn]] void Park(PerCpu& self);
+
+}  // namespace sipi

@@ -1,0 +1,24 @@
+#include "guest/scenario/scenario.h"
+
+#include "guest/kernel/call.h"
+#include "guest/kernel/print.h"
+
+namespace sipi {
+
+void RunScenario(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  platform::Trace(abi::TraceEvent::kScenario, 0, static_cast<uint32_t>(kernel.params->scenario));
+  switch (kernel.params->scenario) {
+    case abi::Scenario::kSmpboot:
+      break;
+    case abi::Scenario::kPrint:
+      CallAll(self, CallFunction::kPrint);
+      break;
+    case abi::Scenario::kIpiAll:
+      CallEach(self);
+      break;
+  }
+  if (kernel.params->fault.kind == abi::Fault::kHaltAll) CallAll(self, CallFunction::kHalt);
+}
+
+}  // namespace sipi
