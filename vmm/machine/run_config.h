@@ -35,6 +35,7 @@ struct RunConfig {
   uint64_t seed = 1;              // of jitter and random orders
   int serial_fd = 1;              // where the guest's serial output goes; -1: nowhere
   bool count_instructions = false;// also read KVM's count of emulated instructions per vCPU
+  std::string kvm_device = "/dev/kvm";  // KvmOptions::path; another one only in tests
 };
 
 }  // namespace sipi

@@ -1,4 +1,5 @@
-// Hardware profiles: the latencies of a machine, imposed on a run. JSON in and out; see docs/profiles.md.
+// Hardware profiles: the latencies of a machine, imposed on a run. Read from JSON; see
+// docs/profiles.md.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +21,32 @@ struct Latency {
 struct Profile {
   std::string name = "native";
   std::string description;
-  Latency init;            // INIT accepted until the CPU waits for SIPI
-  Latency startup;         // SIPI to first instruction
-  Latency microcode;       // microcode update of a primary thread, before alive
-  Latency cache_setup;     // MTRR and PAT set-up
-  Latency identify;        // CPU identification and feature set-up in the STARTING section
-  Latency online_steps;    // the ONLINE section's work
-  Latency ipi;             // ICR write to acceptance at the target
-  int64_t calibration_ns = 0;  // length of one CPU's timer and delay calibration; 0: the default window
-  int64_t init_delay_us = 0;   // default of --init-delay-us
+  Latency init;          // INIT accepted until the CPU waits for SIPI
+  Latency startup;       // SIPI to first instruction
+  Latency microcode;     // microcode update of a primary thread, before alive
+  Latency cache_setup;   // MTRR and PAT set-up
+  Latency identify;      // CPU identification and feature set-up in the STARTING section
+  Latency online_steps;  // the ONLINE section's work
+  Latency ipi;           // ICR write to acceptance at the target
+  int64_t calibration_ns =
+      0;  // length of one CPU's timer and delay calibration; 0: the default window
+  int64_t init_delay_us = 0;  // default of --init-delay-us
   uint32_t tick_hz = 250;
-  std::string topology;    // default of --topology when --cpus is the machine's own, e.g. "sockets=2,cores=32,threads=2"
-  uint32_t cpus = 0;       // the machine's own count; 0: any
+  std::string topology;  // default of --topology when --cpus is the machine's own, e.g.
+                         // "sockets=2,cores=32,threads=2"
+  uint32_t cpus = 0;     // the machine's own count; 0: any
 
   bool imposes_anything() const {
-    return (init.ns | startup.ns | microcode.ns | cache_setup.ns | identify.ns | online_steps.ns | ipi.ns) != 0;
+    return (init.ns | startup.ns | microcode.ns | cache_setup.ns | identify.ns | online_steps.ns |
+            ipi.ns) != 0;
   }
 };
 
 // The profiles that ship with the tool: native, haswell-28, skylake-96, server-128.
 std::vector<std::string> BuiltinProfileNames();
 
-// `name` is a built-in name or, if it holds a '/' or ends in ".json", a file. Errors: NotFound listing the names,
-// InvalidArgument naming file, line or key, and the remedy.
+// `name` is a built-in name or, if it holds a '/' or ends in ".json", a file. Errors: NotFound
+// listing the names, InvalidArgument naming file, line or key, and the remedy.
 absl::StatusOr<Profile> LoadProfile(absl::string_view name);
 
 absl::StatusOr<Profile> ParseProfile(absl::string_view json, absl::string_view origin);

@@ -1,5 +1,5 @@
-// One run as data: what was asked for, what happened (one time-ordered list of events), and how it ended. Everything
-// that the tool prints is computed from it (timeline/analysis.h).
+// One run as data: what was asked for, what happened (one time-ordered list of events), and how it
+// ended. Everything that the tool prints is computed from it (timeline/analysis.h).
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "apic/regs/types.h"
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
 #include "guest/abi/trace.h"
-#include "apic/regs/types.h"
 
 namespace sipi {
 
@@ -21,7 +21,7 @@ struct Event {
   int64_t t_ns = 0;  // since the first event of the run; monotone over the list
   int32_t cpu = kVmTrack;
   abi::TraceEvent name = abi::TraceEvent::kNone;
-  uint16_t target = 0;   // CPU number, or abi::kAllTargets
+  uint16_t target = 0;  // CPU number, or abi::kAllTargets
   uint32_t value = 0;
 };
 
@@ -34,12 +34,12 @@ struct HostInfo {
 
 // How a run ended. The process's exit status follows from it (docs/formats.md).
 enum class Outcome {
-  kComplete,      // every CPU offered is online
-  kPartial,       // the guest ended, CPUs are missing
-  kGuestFault,    // triple fault, guest panic, exception, failed entry, emulation failure
-  kAllHalted,     // nothing can ever happen again
+  kComplete,    // every CPU offered is online
+  kPartial,     // the guest ended, CPUs are missing
+  kGuestFault,  // triple fault, guest panic, exception, failed entry, emulation failure
+  kAllHalted,   // nothing can ever happen again
   kTimeLimit,
-  kInterrupted,   // SIGINT, SIGTERM
+  kInterrupted,  // SIGINT, SIGTERM
 };
 
 struct CpuFinal {
@@ -47,11 +47,12 @@ struct CpuFinal {
   ApicId apic_id;
   abi::SyncState sync_state = abi::SyncState::kDead;
   abi::CpuhpState cpuhp_state = abi::CpuhpState::kOffline;
-  uint32_t error = 0;      // abi::GuestError
+  uint32_t error = 0;  // abi::GuestError
   bool online = false;
   uint32_t tsc_khz = 0;
   uint64_t instructions = 0;  // emulated by KVM, if it was asked to count
-  std::string doing;       // what the CPU was doing at the end, where that matters: "running, RIP 0x...", "halted, IF=0"
+  std::string doing;  // what the CPU was doing at the end, where that matters: "running, RIP
+                      // 0x...", "halted, IF=0"
 };
 
 struct RunRecord {
@@ -62,13 +63,14 @@ struct RunRecord {
   uint32_t cpus_offered = 0;
   uint32_t cpus_online = 0;
   std::vector<CpuFinal> cpus;
-  std::map<std::string, uint64_t> counters;  // "exits", "exits.hlt", "ipis", "wakeups", "inits", "startups", ...
+  std::map<std::string, uint64_t>
+      counters;  // "exits", "exits.hlt", "ipis", "wakeups", "inits", "startups", ...
   std::vector<Event> events;
   uint64_t lost_events = 0;
-  bool complete = true;       // false: the run was cut short, the timeline ends early
+  bool complete = true;  // false: the run was cut short, the timeline ends early
   Outcome outcome = Outcome::kComplete;
-  int signal = 0;             // kInterrupted: which
-  std::string diagnosis;      // for people: what happened, empty if all went well
+  int signal = 0;                  // kInterrupted: which
+  std::string diagnosis;           // for people: what happened, empty if all went well
   std::vector<std::string> notes;  // worth saying: vetoes, dropped serial bytes, lost events
 };
 

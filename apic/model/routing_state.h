@@ -1,0 +1,36 @@
+// What other CPUs must know of an APIC in order to send it an interrupt, packed in one word.
+//
+// The owner publishes the word, senders read it with a relaxed load: no lock on the IPI path.
+#pragma once
+
+#include <cstdint>
+
+#include "apic/regs/apic_base.h"
+#include "apic/regs/destination.h"
+
+namespace sipi::apic {
+
+struct RoutingState {
+  ApicMode mode = ApicMode::kDisabled;
+  bool software_enabled = false;  // SVR bit 8; fixed interrupts need it, INIT, SIPI and NMI do not
+  uint8_t priority = 0;           // task priority, for lowest-priority arbitration only
+  uint8_t dfr_model = 0xf;        // DFR bits 31:28, xAPIC only
+  uint32_t ldr = 0;               // LDR; in x2APIC mode the logical x2APIC ID
+
+  constexpr uint64_t Pack() const {
+    return uint64_t{ldr} | uint64_t{dfr_model} << 32 | uint64_t{static_cast<uint8_t>(mode)} << 36 |
+           uint64_t{software_enabled} << 38 | uint64_t{priority} << 40;
+  }
+  static constexpr RoutingState Unpack(uint64_t word) {
+    RoutingState state;
+    state.ldr = static_cast<uint32_t>(word);
+    state.dfr_model = static_cast<uint8_t>(word >> 32 & 0xf);
+    state.mode = static_cast<ApicMode>(word >> 36 & 3);
+    state.software_enabled = (word >> 38 & 1) != 0;
+    state.priority = static_cast<uint8_t>(word >> 40);
+    return state;
+  }
+  constexpr bool operator==(const RoutingState&) const = default;
+};
+
+}  // namespace sipi::apic

@@ -1,0 +1,303 @@
+// What goes wrong is said, bounded, and leaves nothing behind: the cases V1 to V9, A13 and G1 from
+// outside.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include "tests/e2e/command.h"
+
+namespace sipi::e2e {
+namespace {
+
+using nlohmann::json;
+
+bool Mentions(const Finished& f, const std::string& text) {
+  return f.err.find(text) != std::string::npos || f.out.find(text) != std::string::npos;
+}
+
+int LineCount(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// --- A13 and the "killing an AP".
+
+class DeadAp : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(DeadAp, IsNamedWhileAllOthersComeUp) {
+  SKIP_WITHOUT_KVM();
+  const auto [strategy, irqchip] = GetParam();
+  const Run run = SipiRun({"--cpus=8", std::string("--strategy=") + strategy,
+                           std::string("--irqchip=") + irqchip, "--fault=no-start@5",
+                           "--handshake-timeout-ms=300"});
+  EXPECT_EQ(run.finished.status, 3) << run.finished.err;
+  EXPECT_EQ(run.json["cpus_online"], 7);
+  EXPECT_TRUE(Mentions(run.finished, "CPU 5")) << run.finished.out << run.finished.err;
+  for (const json& cpu : run.json["cpus"])
+    EXPECT_EQ(cpu["online_ns"].is_null(), cpu["cpu"] == 5) << cpu;
+}
+
+INSTANTIATE_TEST_SUITE_P(Matrix, DeadAp,
+                         testing::Combine(testing::Values("serial", "kick", "kick+wait", "full",
+                                                          "broadcast"),
+                                          testing::Values("user", "split", "kernel")));
+
+TEST(LostSipi, EitherOneIsMadeUpForByTheOther) {
+  SKIP_WITHOUT_KVM();
+  for (const char* strategy : {"serial", "full"}) {
+    for (const char* fault : {"lost-sipi1@9", "lost-sipi2@9"}) {
+      const Run run = SipiRun(
+          {"--cpus=64", std::string("--strategy=") + strategy, std::string("--fault=") + fault});
+      EXPECT_EQ(run.finished.status, 0) << fault << run.finished.err;
+      EXPECT_EQ(run.json["cpus_online"], 64);
+    }
+    const Run both = SipiRun({"--cpus=64", std::string("--strategy=") + strategy,
+                              "--fault=lost-sipis@9", "--handshake-timeout-ms=300"});
+    EXPECT_EQ(both.finished.status, 3);
+    EXPECT_EQ(both.json["cpus_online"], 63);
+    EXPECT_TRUE(Mentions(both.finished, "CPU 9")) << both.finished.out;
+  }
+}
+
+// G1: an AP whose CPUID lies starts when its ID is read from the APIC, and is named when it is read
+// from CPUID.
+TEST(LyingFirmware, OnlyHurtsWhereTheIdComesFromCpuid) {
+  SKIP_WITHOUT_KVM();
+  const Run apic = SipiRun({"--cpus=8", "--strategy=full", "--firmware-lies=3"});
+  EXPECT_EQ(apic.finished.status, 0) << apic.finished.err;
+  const Run cpuid = SipiRun({"--cpus=8", "--strategy=full", "--firmware-lies=3", "--ap-id=cpuid-b",
+                             "--handshake-timeout-ms=300"});
+  EXPECT_EQ(cpuid.finished.status, 3);
+  EXPECT_EQ(cpuid.json["cpus_online"], 7);
+  EXPECT_TRUE(Mentions(cpuid.finished, "CPU 3")) << cpuid.finished.out;
+}
+
+// A step that fails is undone; the others go on.
+TEST(FailingStep, IsRolledBackAndNamed) {
+  SKIP_WITHOUT_KVM();
+  for (const char* state : {"40", "147", "234"}) {
+    const Run run =
+        SipiRun({"--cpus=4", "--strategy=serial", std::string("--fault=fail-step@2:") + state});
+    EXPECT_EQ(run.finished.status, 3) << state << run.finished.err;
+    EXPECT_EQ(run.json["cpus_online"], 3) << state;
+    bool said = false;
+    for (const json& event : run.json["events"]) said |= event["name"] == "step-failed";
+    EXPECT_TRUE(said) << state;
+  }
+}
+
+// G4's half that needs no second try: an AP that comes after it was given up parks, and disturbs
+// nobody.
+TEST(LateAp, SeesThatItWasCancelledAndParks) {
+  SKIP_WITHOUT_KVM();
+  const Run run = SipiRun({"--cpus=4", "--strategy=serial", "--fault=late@2:600",
+                           "--handshake-timeout-ms=200", "--scenario=ipi-all"});
+  EXPECT_EQ(run.finished.status, 3) << run.finished.err;
+  EXPECT_EQ(run.json["cpus_online"], 3);
+}
+
+// --- V1: what stands in the way of KVM.
+
+struct Device {
+  const char* path;
+  int status;
+  const char* says;
+};
+
+TEST(KvmDevice, EachProblemHasItsOwnMessageAndStatus) {
+  const std::string regular = TempPath("not-kvm");
+  {
+    Finished ignored;
+    (void)ignored;
+    close(creat(regular.c_str(), 0600));
+  }
+  for (const Device& device :
+       {Device{"/dev/no-such-kvm", 7, "modprobe"}, Device{"/dev/null", 9, "/dev/null"},
+        Device{regular.c_str(), 9, "not-kvm"}}) {
+    for (const char* command : {"doctor", "run"}) {
+      const Finished f = Sipi({command, std::string("--kvm-device=") + device.path});
+      EXPECT_EQ(f.status, device.status) << command << " " << device.path << ": " << f.err;
+      EXPECT_TRUE(Mentions(f, device.says)) << f.out << f.err;
+    }
+  }
+}
+
+TEST(KvmDevice, IsNotNeededForHelp) {
+  for (const char* command : {"run", "compare", "doctor"}) {
+    const Finished f = Sipi({command, "--help"});
+    EXPECT_EQ(f.status, 0);
+    EXPECT_NE(f.out.find("sipi " + std::string(command)), std::string::npos) << f.out;
+  }
+}
+
+// --- V2 and usage errors: one line, exit 2, nothing started.
+
+class BadUsage : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(BadUsage, IsOneLineWithTheRemedy) {
+  const auto [flag, says] = GetParam();
+  const Finished f = Sipi({"run", flag});
+  EXPECT_EQ(f.status, 2) << flag << ": " << f.err;
+  EXPECT_EQ(LineCount(f.err), 1) << f.err;
+  EXPECT_NE(f.err.find(says), std::string::npos) << f.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, BadUsage,
+    testing::Values(std::pair{"--cpus=0", "--cpus"}, std::pair{"--cpus=-1", "--cpus"},
+                    std::pair{"--cpus=abc", "--cpus"}, std::pair{"--cpus=99999999999", "--cpus"},
+                    std::pair{"--nonsense", "--nonsense"},
+                    std::pair{"--strategy=parallel", "parallel"},
+                    std::pair{"--profile=cray", "cray"},
+                    std::pair{"--profile=/nonexistent.json", "/nonexistent.json"},
+                    std::pair{"--topology=sockets=x", "sockets"},
+                    std::pair{"--irqchip=none", "none"}, std::pair{"--fault=dead@1", "dead"},
+                    std::pair{"--order=file:/nonexistent", "/nonexistent"}));
+
+TEST(Limits, BeyondTheHostsMaximumAreNamedWithTheirValue) {
+  SKIP_WITHOUT_KVM();
+  const Finished count = Sipi({"run", "--cpus=100000"});
+  EXPECT_EQ(count.status, 2);
+  EXPECT_TRUE(Mentions(count, "100000")) << count.err;
+  const Finished id = Sipi({"run", "--cpus=2", "--apic-ids=0,1000000"});
+  EXPECT_EQ(id.status, 2);
+  EXPECT_TRUE(Mentions(id, "1000000")) << id.err;
+}
+
+TEST(MalformedProfile, NamesFileAndKey) {
+  const std::string path = TempPath("bad.json");
+  FILE* file = fopen(path.c_str(), "w");
+  fputs("{\"name\": \"x\", \"startup\": {\"ns\": -5}}", file);
+  fclose(file);
+  const Finished f = Sipi({"run", "--profile=" + path});
+  EXPECT_EQ(f.status, 2);
+  EXPECT_TRUE(Mentions(f, path) && Mentions(f, "startup")) << f.err;
+}
+
+// --- V3.
+
+TEST(OpenFiles, TheSoftLimitIsRaisedAndTheHardLimitNamed) {
+  SKIP_WITHOUT_KVM();
+  const auto limit = [](rlim_t soft, rlim_t hard) {
+    return [soft, hard] {
+      const rlimit l{soft, hard};
+      setrlimit(RLIMIT_NOFILE, &l);
+    };
+  };
+  EXPECT_EQ(Sipi({"run", "--cpus=255", "--strategy=full"}, {.in_child = limit(64, 4096)}).status,
+            0);
+  const Finished f = Sipi({"run", "--cpus=255", "--strategy=full"}, {.in_child = limit(64, 200)});
+  EXPECT_EQ(f.status, 1) << f.err;
+  EXPECT_EQ(LineCount(f.err), 1) << f.err;
+  EXPECT_TRUE(Mentions(f, "200")) << f.err;
+}
+
+// --- V4, V5, V9.
+
+struct Broken {
+  const char* fault;
+  int status;
+  const char* says;
+};
+class BrokenGuest : public testing::TestWithParam<std::tuple<Broken, const char*>> {};
+
+TEST_P(BrokenGuest, IsStoppedAndSaid) {
+  SKIP_WITHOUT_KVM();
+  const auto [broken, irqchip] = GetParam();
+  const Run run = SipiRun({"--cpus=64", "--strategy=full", std::string("--irqchip=") + irqchip,
+                           std::string("--fault=") + broken.fault, "--time-limit-s=3"});
+  EXPECT_EQ(run.finished.status, broken.status) << run.finished.err << run.finished.out;
+  EXPECT_TRUE(Mentions(run.finished, broken.says)) << run.finished.err << run.finished.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, BrokenGuest,
+    testing::Combine(testing::Values(Broken{"triple-fault@0", 4, "triple fault on CPU 0"},
+                                     Broken{"triple-fault@37", 4, "triple fault on CPU 37"},
+                                     Broken{"exception@37", 4, "divide"},
+                                     Broken{"bad-insn@37", 4, "opcode"},
+                                     Broken{"halt-all@1", 6, "halted"},
+                                     Broken{"hang@0", 5, "time limit"},
+                                     Broken{"hang@37", 5, "CPU 37"}),
+                     testing::Values("user", "kernel")));
+
+TEST(WildGuest, IsKeptInControl) {
+  SKIP_WITHOUT_KVM();
+  for (const char* irqchip : {"--irqchip=user", "--irqchip=kernel"}) {
+    for (const char* fault : {"--fault=wild-mmio@3", "--fault=wild-icr@3"}) {
+      EXPECT_EQ(Sipi({"run", "--cpus=8", "--strategy=full", irqchip, fault}).status, 0)
+          << irqchip << fault;
+    }
+  }
+}
+
+// --- V6.
+
+TEST(Serial, AFileGetsEveryByteInOrder) {
+  SKIP_WITHOUT_KVM();
+  const std::string path = TempPath("serial");
+  EXPECT_EQ(
+      Sipi({"run", "--cpus=2", "--scenario=print", "--scenario-value=1000000", "--serial=" + path})
+          .status,
+      0);
+  const std::string text = ReadWholeFile(path);
+  std::vector<uint64_t> next(2, 0);
+  size_t lines = 0;
+  for (size_t at = 0; at + 64 <= text.size(); at += 64, ++lines) {
+    const std::string line = text.substr(at, 64);
+    ASSERT_EQ(line.substr(0, 4), "cpu ") << line;
+    const size_t cpu = std::stoul(line.substr(4, 4));
+    ASSERT_LT(cpu, 2u);
+    EXPECT_EQ(std::stoul(line.substr(14, 8)), next[cpu]++);
+  }
+  EXPECT_EQ(lines, 2 * ((500000 + 63) / 64));
+}
+
+TEST(Serial, AReaderThatGoesAwayOrAFullDeviceStopsNothing) {
+  SKIP_WITHOUT_KVM();
+  const Finished full = Sipi(
+      {"run", "--cpus=4", "--scenario=print", "--scenario-value=200000", "--serial=/dev/full"});
+  EXPECT_EQ(full.status, 0) << full.err;
+  EXPECT_TRUE(Mentions(full, "dropped")) << full.err << full.out;
+}
+
+// --- V7.
+
+class Signals : public testing::TestWithParam<int> {};
+
+TEST_P(Signals, EndTheRunWithinASecondAndKeepTheTimeline) {
+  SKIP_WITHOUT_KVM();
+  const int signal = GetParam();
+  std::thread killer;
+  const Run run = SipiRun({"--cpus=16", "--strategy=full", "--fault=hang@3", "--time-limit-s=30"},
+                          {.while_running = [&](int pid) {
+                            killer = std::thread([=] {
+                              usleep(500000);
+                              kill(pid, signal);
+                              kill(pid, signal);
+                            });
+                          }});
+  killer.join();
+  EXPECT_EQ(run.finished.status, 128 + signal) << run.finished.err;
+  EXPECT_LT(run.finished.seconds, 1.5);
+  EXPECT_EQ(run.json["complete"], false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, Signals, testing::Values(SIGINT, SIGTERM));
+
+// --- Files are whole or not there.
+
+TEST(OutputFile, ThatCannotBeWrittenIsNamedAndLeavesNothing) {
+  SKIP_WITHOUT_KVM();
+  const Finished f = Sipi({"run", "--cpus=2", "--json=/nonexistent-directory/x.json"});
+  EXPECT_NE(f.status, 0);
+  EXPECT_TRUE(Mentions(f, "/nonexistent-directory/x.json")) << f.err;
+}
+
+}  // namespace
+}  // namespace sipi::e2e

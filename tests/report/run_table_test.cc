@@ -1,0 +1,63 @@
+#include "vmm/report/run_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/records.h"
+
+namespace sipi {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(RunTable, SaysOutcomeTimesAndPhases) {
+  const std::string text = RunTable(SerialRun());
+  EXPECT_THAT(text, HasSubstr("strategy serial, irqchip user, x2apic, profile native"));
+  EXPECT_THAT(text, HasSubstr("complete: 3 of 3 CPUs online, smpboot 820.0 us\n"));
+  EXPECT_THAT(text, HasSubstr("ap_startup    0.250   0.250      125.0      2\n"));
+  EXPECT_THAT(text, HasSubstr("first instruction     2    90.0       90.0    90.0\n"));
+  EXPECT_THAT(text, HasSubstr("exits       12\n"));
+  EXPECT_THAT(text, Not(HasSubstr("is not online")));
+  EXPECT_THAT(text, Not(HasSubstr("note:")));
+}
+
+TEST(RunTable, NamesTheCpuThatIsMissingAndWhatItDid) {
+  const std::string text = RunTable(PartialRun());
+  EXPECT_THAT(text, HasSubstr("partial: 2 of 3 CPUs online"));
+  EXPECT_THAT(text, HasSubstr("CPU 2 did not report alive within 9 ms\n"));
+  EXPECT_THAT(text, HasSubstr("CPU 2 (APIC ID 4) is not online: handshake should-die, state "
+                              "cpu:bringup, waiting for SIPI\n"));
+}
+
+TEST(RunTable, ShortensALongListOfMissingCpus) {
+  RecordBuilder run(40);
+  for (uint32_t cpu : {0u, 20u}) run.Online(cpu);
+  const std::string text = RunTable(run.Take());
+  EXPECT_THAT(text, HasSubstr("CPU 16 (APIC ID 32) is not online"));
+  EXPECT_THAT(text, Not(HasSubstr("CPU 17 (APIC ID")));
+  EXPECT_THAT(text, HasSubstr("and 22 more: CPUs 17-19,21-39\n"));
+}
+
+TEST(RunTable, SaysWhatWasLostAndCutShort) {
+  RunRecord record = SerialRun();
+  record.lost_events = 5;
+  record.complete = false;
+  record.notes = {"parallel bring-up was refused"};
+  record.outcome = Outcome::kInterrupted;
+  record.signal = 2;
+  const std::string text = RunTable(record);
+  EXPECT_THAT(text, HasSubstr("interrupted by signal 2: 3 of 3"));
+  EXPECT_THAT(text, HasSubstr("; the timeline ends early"));
+  EXPECT_THAT(text, HasSubstr("; 5 events were lost"));
+  EXPECT_THAT(text, HasSubstr("note: parallel bring-up was refused\n"));
+}
+
+TEST(CpuRanges, JoinsNeighbours) {
+  EXPECT_EQ(CpuRanges({}), "");
+  EXPECT_EQ(CpuRanges({5}), "5");
+  EXPECT_EQ(CpuRanges({0, 1, 2, 3, 5, 9, 10}), "0-3,5,9-10");
+}
+
+}  // namespace
+}  // namespace sipi

@@ -1,0 +1,208 @@
+#include "vmm/cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/cli/flag_values.h"
+#include "vmm/cli/strategy_name.h"
+
+namespace sipi {
+namespace {
+
+constexpr char kDefaultStrategies[] =
+    "serial,kick,kick+wait,kick+reuse,primary-first,full,full+reuse,broadcast,tree";
+constexpr uint64_t kMaxRuns = 10'000;
+
+struct RawCompare {
+  std::string strategies = kDefaultStrategies;
+  std::string runs = "5";
+  std::string baseline = "serial";
+  std::string runs_dir;
+};
+
+// Everything CLI11 fills. Its options hold references, so this never moves.
+struct Parser {
+  CLI::App app{
+      "sipi boots many x86_64 vCPUs on KVM and shows where every microsecond of SMP bring-up goes.",
+      "sipi"};
+  RawFlags flags;
+  RawCompare compare;
+  std::string params_file;
+  CLI::App* run = nullptr;
+  CLI::App* compare_app = nullptr;
+  CLI::App* doctor = nullptr;
+  CLI::App* params = nullptr;
+};
+
+CLI::App* AddVerb(Parser& parser, const char* name, const char* what, const char* example) {
+  CLI::App* verb = parser.app.add_subcommand(name, what);
+  verb->allow_extras();  // so that unknown flags come back to us, for a better message
+  verb->footer(absl::StrCat("\nExample:\n", example));
+  return verb;
+}
+
+void AddCompareFlags(CLI::App& app, RawCompare& compare) {
+  const auto add = [&app](const char* name, std::string& value, const char* type,
+                          const char* help) {
+    app.add_option(name, value, help)
+        ->type_name(type)
+        ->group("This command")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  };
+  add("--strategies", compare.strategies, "LIST|all",
+      "which to compare, e.g. serial,kick,full+reuse (default: nine of them)");
+  add("--runs", compare.runs, "N", "runs of each, alternating (default 5)");
+  add("--baseline", compare.baseline, "NAME", "what the ratios refer to (default serial)");
+  add("--runs-dir", compare.runs_dir, "DIR", "write each run's JSON (sipi.run/1) there");
+}
+
+void BuildParser(Parser& p) {
+  p.app.allow_extras();
+  p.app.footer(
+      "\nExample:\n  sipi compare --cpus=32\n\n`sipi COMMAND --help` tells the flags of a "
+      "command.");
+  p.run = AddVerb(p, "run", "Boot one machine and report its bring-up",
+                  "  sipi run --cpus=64 --strategy=full+reuse --trace=full.json");
+  AddMachineFlags(*p.run, p.flags, /*one_strategy=*/true);
+  p.compare_app = AddVerb(
+      p, "compare", "Boot several strategies alternately and print one table",
+      "  sipi compare --cpus=64 --strategies=serial,kick,full --runs=5 --json=compare.json");
+  AddMachineFlags(*p.compare_app, p.flags, /*one_strategy=*/false);
+  AddCompareFlags(*p.compare_app, p.compare);
+  p.doctor = AddVerb(p, "doctor", "Say whether and how KVM can be used here", "  sipi doctor");
+  AddKvmDeviceFlag(*p.doctor, p.flags);
+  p.params =
+      AddVerb(p, "params", "Write the guest's boot parameters, to boot guest.elf under another VMM",
+              "  sipi params --cpus=64 --out=params.bin\n"
+              "  qemu-system-x86_64 -M microvm ... -smp 64 -kernel guest.elf -initrd params.bin");
+  AddMachineFlags(*p.params, p.flags, /*one_strategy=*/true);
+  p.params->add_option("--out", p.params_file, "the file to write")
+      ->type_name("FILE")
+      ->group("This command");
+}
+
+std::vector<std::string> FlagNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty()) names.push_back(option->get_name());
+  }
+  return names;
+}
+
+absl::Status Unexpected(const std::string& word, const CLI::App& app, const std::string& verb) {
+  const std::string help =
+      absl::StrCat("sipi ", verb, verb.empty() ? "" : " ", "--help tells what there is");
+  if (word.rfind('-', 0) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected word ", Quoted(word), "; flags are --NAME=VALUE; ", help));
+  }
+  const std::string flag = word.substr(0, word.find('='));
+  const std::vector<std::string> known = FlagNames(app);
+  if (std::find(known.begin(), known.end(), flag) != known.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("flag ", Quoted(flag), " stands in the wrong place; put it after ", verb));
+  }
+  const std::string hint = DidYouMean(flag, known);
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown flag ", Quoted(flag), hint, hint.empty() ? "; " : " ", help));
+}
+
+// Checks that exactly one verb was given and nothing was left over.
+absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
+  const std::vector<std::string> verbs = {"run", "compare", "doctor", "params"};
+  const std::vector<CLI::App*> chosen = p.app.get_subcommands();
+  const std::vector<std::string> before = p.app.remaining();
+  if (chosen.empty()) {
+    if (before.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no command; give ", JoinNames(verbs), "; sipi --help tells more"));
+    }
+    if (before[0].rfind('-', 0) == 0) return Unexpected(before[0], p.app, "");
+    return UnknownName("command", before[0], verbs);
+  }
+  const std::string name = chosen[0]->get_name();
+  if (chosen.size() > 1) return Unexpected(chosen[1]->get_name(), *chosen[0], name);
+  if (!before.empty()) return Unexpected(before[0], *chosen[0], name);
+  const std::vector<std::string> after = chosen[0]->remaining();
+  if (!after.empty()) return Unexpected(after[0], *chosen[0], name);
+  return chosen[0];
+}
+
+absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
+  CompareOptions options;
+  ASSIGN_OR_RETURN(options.strategies, ParseStrategyList("--strategies", raw.strategies));
+  ASSIGN_OR_RETURN(const uint64_t runs, ParseNumber("--runs", raw.runs, 1, kMaxRuns));
+  options.runs = static_cast<uint32_t>(runs);
+  ASSIGN_OR_RETURN(const sequence::Strategy baseline, ParseStrategy("--baseline", raw.baseline));
+  options.baseline = StrategyName(baseline);
+  options.runs_dir = raw.runs_dir;
+  const bool listed =
+      std::any_of(options.strategies.begin(), options.strategies.end(),
+                  [&](const sequence::Strategy& s) { return StrategyName(s) == options.baseline; });
+  if (!listed) options.strategies.insert(options.strategies.begin(), baseline);
+  return options;
+}
+
+// CLI11's own errors: a flag without its value, and the like. Its texts can span lines.
+absl::Status FromCli11(const CLI::ParseError& error) {
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));
+  return absl::InvalidArgumentError(
+      absl::StrCat(text, "; flags are --NAME=VALUE, sipi --help tells what there is"));
+}
+
+absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std::string&)) {
+  ASSIGN_OR_RETURN(const CLI::App* verb, ChosenVerb(p));
+  CommandLine line;
+  line.flags = p.flags;
+  line.verb = Verb::kDoctor;
+  if (verb == p.doctor) return line;
+  ASSIGN_OR_RETURN(line.checked, MakeRunConfig(p.flags, limits(p.flags.kvm_device)));
+  line.verb = Verb::kRun;
+  if (verb == p.compare_app) {
+    line.verb = Verb::kCompare;
+    ASSIGN_OR_RETURN(line.compare, CheckCompare(p.compare));
+  } else if (verb == p.params) {
+    line.verb = Verb::kParams;
+    line.params_file = p.params_file;
+    if (line.params_file.empty()) {
+      return FlagError("--out", "is missing; name the file to write, e.g. --out=params.bin");
+    }
+  }
+  return line;
+}
+
+// The help of the verb that was named before --help, or of the program.
+std::string HelpText(const Parser& p) {
+  const std::vector<CLI::App*> chosen = p.app.get_subcommands();
+  return chosen.empty() ? p.app.help() : chosen[0]->help();
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args,
+                                             CpuLimits (*limits)(const std::string& kvm_device)) {
+  // CLI11 throws; nothing of that leaves this function.
+  try {
+    Parser parser;
+    BuildParser(parser);
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    try {
+      parser.app.parse(std::move(reversed));
+    } catch (const CLI::CallForHelp&) {
+      CommandLine line;
+      line.help = HelpText(parser);
+      return line;
+    } catch (const CLI::ParseError& error) {
+      return FromCli11(error);
+    }
+    return Check(parser, limits);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the command line: ", error.what()));
+  }
+}
+
+}  // namespace sipi

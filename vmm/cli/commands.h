@@ -1,0 +1,16 @@
+// The subcommands. Each prints what it has to say and returns the process's exit status
+// (docs/formats.md).
+#pragma once
+
+#include <string>
+
+#include "vmm/cli/command_line.h"
+
+namespace sipi {
+
+int RunCommand(const CommandLine& line);
+int CompareCommand(const CommandLine& line);
+int ParamsCommand(const CommandLine& line);
+int DoctorCommand(const std::string& kvm_device);
+
+}  // namespace sipi

@@ -1,0 +1,111 @@
+#include "vmm/cli/fault_flag.h"
+
+#include <cstddef>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "guest/abi/cpuhp_state.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/cli/flag_values.h"
+
+namespace sipi {
+namespace {
+
+using abi::CpuhpState;
+using abi::Fault;
+
+constexpr char kFlag[] = "--fault";
+
+const Choices<Fault>& FaultChoices() {
+  static const Choices<Fault> choices = {{"no-start", Fault::kNoStart},
+                                         {"lost-init", Fault::kLostInit},
+                                         {"lost-sipi1", Fault::kLostSipi1},
+                                         {"lost-sipi2", Fault::kLostSipi2},
+                                         {"lost-sipis", Fault::kLostSipis},
+                                         {"triple-fault", Fault::kTripleFault},
+                                         {"hang", Fault::kHang},
+                                         {"halt-all", Fault::kHaltAll},
+                                         {"bad-insn", Fault::kBadInsn},
+                                         {"exception", Fault::kException},
+                                         {"late", Fault::kLate},
+                                         {"fail-step", Fault::kFailStep},
+                                         {"wild-mmio", Fault::kWildMmio},
+                                         {"wild-icr", Fault::kWildIcr}};
+  return choices;
+}
+
+// The boot CPU gets no INIT and no SIPI, and no cpuhp step runs for it.
+bool NeedsAp(Fault kind) {
+  switch (kind) {
+    case Fault::kNoStart:
+    case Fault::kLostInit:
+    case Fault::kLostSipi1:
+    case Fault::kLostSipi2:
+    case Fault::kLostSipis:
+    case Fault::kLate:
+    case Fault::kFailStep:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool NeedsValue(Fault kind) { return kind == Fault::kLate || kind == Fault::kFailStep; }
+
+// Every state a step can fail in, by sysfs name.
+Choices<uint64_t> StateChoices() {
+  Choices<uint64_t> choices;
+  for (uint32_t n = 1; n < static_cast<uint32_t>(CpuhpState::kOnline); ++n) {
+    const std::string name = abi::Name(static_cast<CpuhpState>(n));
+    if (name != "?") choices.emplace_back(name, n);
+  }
+  return choices;
+}
+
+absl::StatusOr<uint64_t> ParseState(const std::string& text) {
+  const Choices<uint64_t> states = StateChoices();
+  for (const auto& [name, number] : states) {
+    if (text == name || text == absl::StrCat(number)) return number;
+  }
+  return UnknownName(kFlag, text, NamesOf(states));
+}
+
+absl::StatusOr<uint64_t> ParseValue(Fault kind, const std::string& text) {
+  if (kind == Fault::kFailStep) return ParseState(text);
+  const uint64_t max = kind == Fault::kLate ? 3'600'000 : std::numeric_limits<uint64_t>::max();
+  return ParseNumber(kFlag, text, 0, max);
+}
+
+}  // namespace
+
+std::vector<std::string> FaultNames() { return NamesOf(FaultChoices()); }
+
+absl::StatusOr<abi::FaultSpec> ParseFault(const std::string& text, uint32_t cpus) {
+  abi::FaultSpec fault;
+  const size_t at = text.find('@');
+  const std::string kind = text.substr(0, at);
+  ASSIGN_OR_RETURN(fault.kind, ParseChoice<Fault>(kFlag, kind, FaultChoices()));
+  if (at == std::string::npos) {
+    if (fault.kind == Fault::kHaltAll) return fault;
+    return FlagError(kFlag, absl::StrCat(Quoted(text), " names no CPU; write ", kind, "@CPU",
+                                         NeedsValue(fault.kind) ? ":VALUE" : ""));
+  }
+  const std::string rest = text.substr(at + 1);
+  const size_t colon = rest.find(':');
+  const uint32_t least = NeedsAp(fault.kind) ? 1 : 0;
+  if (cpus <= least) {
+    return FlagError(kFlag, absl::StrCat(kind, " needs an AP; give --cpus=2 or more"));
+  }
+  ASSIGN_OR_RETURN(const uint64_t cpu, ParseNumber(absl::StrCat(kFlag, "=", kind, "@CPU"),
+                                                   rest.substr(0, colon), least, cpus - 1));
+  fault.cpu = static_cast<uint32_t>(cpu);
+  if (colon != std::string::npos) {
+    ASSIGN_OR_RETURN(fault.value, ParseValue(fault.kind, rest.substr(colon + 1)));
+  } else if (NeedsValue(fault.kind)) {
+    return FlagError(kFlag, absl::StrCat(kind, " needs a value; write ", kind, "@", cpu, ":",
+                                         fault.kind == Fault::kLate ? "MILLISECONDS" : "STATE"));
+  }
+  return fault;
+}
+
+}  // namespace sipi

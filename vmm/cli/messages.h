@@ -1,0 +1,18 @@
+// What the command says: errors and notes on stderr, one line each.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "vmm/base/exit_codes.h"
+
+namespace sipi {
+
+// "sipi: TEXT" on stderr, on one line whatever `text` holds.
+void Say(const std::string& text);
+void Say(const absl::Status& status);
+
+// Writes `text` to standard output. What fails (closed, full) is said; returns whether it worked.
+bool Print(const std::string& text);
+
+}  // namespace sipi

@@ -1,0 +1,138 @@
+#include "vmm/cli/raw_flags.h"
+
+namespace sipi {
+namespace {
+
+struct TextFlag {
+  const char* name;
+  std::string RawFlags::*member;
+  const char* value;  // how help shows it
+  const char* help;
+};
+
+struct SwitchFlag {
+  const char* name;
+  bool RawFlags::*member;
+  const char* help;
+};
+
+using R = RawFlags;
+
+constexpr TextFlag kMachineFlags[] = {
+    {"--machine", &R::machine, "kvm", "what runs the guest (only kvm in this version)"},
+    {"--irqchip", &R::irqchip, "user|split|kernel",
+     "whose local APIC and INIT/SIPI: sipi's own model, KVM's with our I/O APIC, KVM's (default "
+     "user)"},
+    {"--apic", &R::apic, "x2apic|xapic",
+     "APIC mode of the guest; xapic takes 255 CPUs (default x2apic)"},
+    {"--cpus", &R::cpus, "N", "number of vCPUs (default: the topology's or the profile's, else 4)"},
+    {"--topology", &R::topology, "SPEC",
+     "e.g. sockets=2,dies=1,cores=16,threads=2,nodes=2[,numbering=siblings-last][,stride=K]"},
+    {"--apic-ids", &R::apic_ids, "LIST", "APIC ID of each CPU, e.g. 0,7,254,4095"},
+    {"--memory", &R::memory, "SIZE", "guest memory, e.g. 512M (default: what the guest needs)"},
+    {"--profile", &R::profile, "NAME|FILE",
+     "latencies of a machine to impose: native, haswell-28, skylake-96, server-128, or a JSON "
+     "file"},
+};
+
+constexpr TextFlag kBringUpFlags[] = {
+    {"--driver", &R::driver, "guest|host",
+     "who sequences: the guest's boot CPU, or the VMM (default guest)"},
+    {"--order", &R::order, "ORDER",
+     "id, reverse, node, siblings-last, random or file:PATH (default id)"},
+    {"--seed", &R::seed, "N", "of random orders and of the profile's jitter (default 1)"},
+};
+
+constexpr TextFlag kKnobFlags[] = {
+    {"--init-delay-us", &R::init_delay_us, "US",
+     "wait after INIT; 10000 on old parts (default the profile's, else 0)"},
+    {"--sipi-count", &R::sipi_count, "N", "SIPIs per kick (default 2)"},
+    {"--sipi-delay-us", &R::sipi_delay_us, "A[+B]",
+     "wait after each SIPI, and again once the ICR is idle; 300+200 on old parts (default 10+10)"},
+    {"--trampoline-lock", &R::trampoline_lock, "on|off",
+     "APs share one trampoline stack behind a lock (default on)"},
+    {"--ap-wait", &R::ap_wait, "halt|spin", "how a waiting CPU waits (default halt)"},
+    {"--ap-id", &R::ap_id, "apic|cpuid-b|cpuid-1", "where an AP takes its ID from (default apic)"},
+    {"--cache-setup", &R::cache_setup, "each|rendezvous",
+     "MTRR/PAT set-up per CPU, or once at the end (default each)"},
+    {"--topology-update", &R::topology_update, "locked|lockless",
+     "how APs add themselves to the sibling masks (default locked)"},
+    {"--tsc-check", &R::tsc_check, "on|off",
+     "check each AP's TSC against the boot CPU's (default off)"},
+    {"--reuse-scope", &R::reuse_scope, "cpu|core|package|machine",
+     "how far +reuse shares a calibration (default machine)"},
+    {"--veto", &R::veto, "none|vendor|no-leaf-b|encrypted",
+     "refuse parallel bring-up for that reason (default none)"},
+    {"--handshake-timeout-ms", &R::handshake_timeout_ms, "MS",
+     "bound of every wait for an AP (default 10000)"},
+    {"--calibration-us", &R::calibration_us, "US",
+     "window of one calibration (default the profile's, else 1000)"},
+    {"--clock", &R::clock, "pm-timer|known",
+     "calibrate against the PM timer, or be told the frequency (default pm-timer)"},
+};
+
+constexpr TextFlag kFaultFlags[] = {
+    {"--fault", &R::fault, "KIND@CPU[:VALUE]",
+     "what to break: no-start, lost-init, lost-sipi1, lost-sipi2, lost-sipis, triple-fault, hang, "
+     "halt-all, bad-insn, "
+     "exception, late@CPU:MS, fail-step@CPU:STATE, wild-mmio, wild-icr"},
+    {"--firmware-lies", &R::firmware_lies, "CPU[,CPU]",
+     "CPUs whose CPUID shows another ID than their APIC"},
+    {"--scenario", &R::scenario, "smpboot|print|ipi-all",
+     "what the guest does once it is up (default smpboot)"},
+    {"--scenario-value", &R::scenario_value, "N", "the scenario's number: bytes in all for print"},
+};
+
+constexpr TextFlag kOutputFlags[] = {
+    {"--time-limit-s", &R::time_limit_s, "S",
+     "end a run after that long and say what each CPU was doing (default 60)"},
+    {"--serial", &R::serial, "FILE|-|none", "where the guest's serial output goes"},
+    {"--json", &R::json, "FILE",
+     "write the result as JSON (docs/formats.md); - is standard output, without the report"},
+};
+
+constexpr TextFlag kSingleRunFlags[] = {
+    {"--strategy", &R::strategy, "NAME[+reuse][+overlap]",
+     "serial, kick, kick+wait, primary-first, full, broadcast or tree (default serial)"},
+    {"--trace", &R::trace, "FILE", "write a trace for ui.perfetto.dev or chrome://tracing"},
+};
+
+constexpr SwitchFlag kSwitches[] = {
+    {"--init-deassert", &R::init_deassert, "also send the INIT level de-assert"},
+    {"--count-instructions", &R::count_instructions,
+     "also read KVM's count of emulated instructions"},
+    {"--quiet", &R::quiet, "print no report and no progress"},
+};
+
+template <size_t N>
+void AddAll(CLI::App& app, RawFlags& flags, const TextFlag (&table)[N], const char* group) {
+  for (const TextFlag& flag : table) {
+    app.add_option(flag.name, flags.*flag.member, flag.help)
+        ->type_name(flag.value)
+        ->group(group)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+}  // namespace
+
+void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy) {
+  AddAll(app, flags, kMachineFlags, "Machine");
+  AddAll(app, flags, kBringUpFlags, "Bring-up");
+  AddAll(app, flags, kKnobFlags, "Knobs");
+  AddAll(app, flags, kFaultFlags, "Faults and scenarios");
+  AddAll(app, flags, kOutputFlags, "Output");
+  if (one_strategy) AddAll(app, flags, kSingleRunFlags, "This command");
+  for (const SwitchFlag& flag : kSwitches) {
+    app.add_flag(flag.name, flags.*flag.member, flag.help)
+        ->group("Switches")
+        ->disable_flag_override();
+  }
+  AddKvmDeviceFlag(app, flags);
+}
+
+void AddKvmDeviceFlag(CLI::App& app, RawFlags& flags) {
+  app.add_option("--kvm-device", flags.kvm_device)->group("");
+}
+
+}  // namespace sipi

@@ -1,0 +1,65 @@
+// The flags that every subcommand that boots a machine takes, as typed: text, not yet checked. One
+// table names each flag once: what it fills, how help shows it. run_flags.h turns them into a
+// RunConfig.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace sipi {
+
+// Empty: not given. Values that look like a default are the default.
+struct RawFlags {
+  std::string machine = "kvm";
+  std::string irqchip = "user";
+  std::string apic = "x2apic";
+  std::string cpus;
+  std::string topology;
+  std::string apic_ids;
+  std::string memory;
+  std::string profile = "native";
+
+  std::string strategy = "serial";
+  std::string driver = "guest";
+  std::string order = "id";
+  std::string seed = "1";
+
+  std::string init_delay_us;
+  std::string sipi_count;
+  std::string sipi_delay_us;
+  bool init_deassert = false;
+  std::string trampoline_lock = "on";
+  std::string ap_wait = "halt";
+  std::string ap_id = "apic";
+  std::string cache_setup = "each";
+  std::string topology_update = "locked";
+  std::string tsc_check = "off";
+  std::string reuse_scope = "machine";
+  std::string veto = "none";
+  std::string handshake_timeout_ms;
+  std::string calibration_us;
+  std::string clock = "pm-timer";
+
+  std::string fault;
+  std::string firmware_lies;
+  std::string scenario = "smpboot";
+  std::string scenario_value = "0";
+
+  std::string time_limit_s;
+  std::string serial;
+  std::string json;
+  std::string trace;
+  bool quiet = false;
+  bool count_instructions = false;
+  std::string kvm_device = "/dev/kvm";
+};
+
+// Adds the flags to `app`, filling `flags`, which must outlive it. `one_strategy`: also --strategy
+// and --trace, which make sense for a single run only.
+void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy);
+
+// --kvm-device, which help does not show: another device file, for tests of what is said when KVM
+// cannot be used.
+void AddKvmDeviceFlag(CLI::App& app, RawFlags& flags);
+
+}  // namespace sipi

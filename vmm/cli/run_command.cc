@@ -1,0 +1,78 @@
+// `sipi run`: one machine, its report, and the files that were asked for.
+#include <utility>
+
+#include "vmm/base/exit_codes.h"
+#include "vmm/cli/commands.h"
+#include "vmm/cli/host_info.h"
+#include "vmm/cli/kvm_access.h"
+#include "vmm/cli/messages.h"
+#include "vmm/cli/process_setup.h"
+#include "vmm/cli/serial_output.h"
+#include "vmm/machine/run.h"
+#include "vmm/report/file_writer.h"
+#include "vmm/report/run_json.h"
+#include "vmm/report/run_table.h"
+#include "vmm/report/trace_json.h"
+
+namespace sipi {
+namespace {
+
+// Asks whether each file that is to be written later can be: a long run should not fail at its end.
+bool OutputsWritable(const RawFlags& flags) {
+  for (const auto& [path, flag] :
+       {std::pair(&flags.json, "--json"), std::pair(&flags.trace, "--trace")}) {
+    if (path->empty()) continue;
+    const absl::Status writable = CheckResultFile(*path, flag);
+    if (writable.ok()) continue;
+    Say(writable);
+    return false;
+  }
+  return true;
+}
+
+bool WriteOutputs(const RawFlags& flags, const RunRecord& record) {
+  bool ok = true;
+  const auto write = [&ok](const std::string& path, const std::string& content, const char* flag) {
+    const absl::Status written = WriteResultFile(path, content, flag);
+    if (written.ok()) return;
+    Say(written);
+    ok = false;
+  };
+  // The report first, so that whoever watches need not wait for large files.
+  const bool stdout_is_data = flags.json == "-" || flags.trace == "-";
+  if (!flags.quiet && !stdout_is_data) ok = Print(RunTable(record));
+  if (!flags.json.empty()) write(flags.json, RunJson(record), "--json");
+  if (!flags.trace.empty()) write(flags.trace, TraceJson(record), "--trace");
+  return ok;
+}
+
+}  // namespace
+
+int RunCommand(const CommandLine& line) {
+  const RawFlags& flags = line.flags;
+  if (!OutputsWritable(flags)) return static_cast<int>(ExitCode::kUsage);
+  const absl::StatusOr<UniqueFd> serial = OpenSerial(flags.serial, "-");
+  if (!serial.ok()) {
+    Say(serial.status());
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  RunConfig config = line.checked.config;
+  config.serial_fd = serial->get();
+
+  StopRequest stop;
+  const SignalsStop signals(stop);
+  absl::StatusOr<RunRecord> record = RunMachine(config, stop);
+  if (!record.ok()) {
+    Say(record.status());
+    if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
+    return static_cast<int>(ExitCodeOf(record.status()));
+  }
+  record->host = ReadHostInfo();
+  if (!line.checked.note.empty()) record->notes.push_back(line.checked.note);
+  const bool written = WriteOutputs(flags, *record);
+  const int status = ExitStatus(*record);
+  if (status != 0 && flags.quiet && !record->diagnosis.empty()) Say(record->diagnosis);
+  return status == 0 && !written ? static_cast<int>(ExitCode::kError) : status;
+}
+
+}  // namespace sipi

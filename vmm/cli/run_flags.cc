@@ -1,0 +1,222 @@
+#include "vmm/cli/run_flags.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/cli/cpu_order.h"
+#include "vmm/cli/fault_flag.h"
+#include "vmm/cli/flag_values.h"
+#include "vmm/cli/strategy_name.h"
+#include "vmm/cpu/host_limits.h"
+
+namespace sipi {
+namespace {
+
+constexpr uint32_t kDefaultCpus = 4;
+constexpr uint64_t kMaxDelayUs = 10'000'000;
+
+const Choices<bool>& OnOff() {
+  static const Choices<bool> choices = {{"on", true}, {"off", false}};
+  return choices;
+}
+
+absl::StatusOr<uint32_t> ParseNumber32(const std::string& flag, const std::string& text,
+                                       uint64_t min, uint64_t max) {
+  ASSIGN_OR_RETURN(const uint64_t value, ParseNumber(flag, text, min, max));
+  return static_cast<uint32_t>(value);
+}
+
+absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
+  if (flags.machine == "sim") {
+    return FlagError("--machine",
+                     "sim is not built yet, this version has only kvm; "
+                     "leave the flag out or give --machine=kvm");
+  }
+  if (flags.machine != "kvm") return UnknownName("--machine", flags.machine, {"kvm"});
+  ASSIGN_OR_RETURN(config.irqchip, ParseChoice<IrqchipKind>("--irqchip", flags.irqchip,
+                                                            {{"user", IrqchipKind::kUser},
+                                                             {"split", IrqchipKind::kSplit},
+                                                             {"kernel", IrqchipKind::kKernel}}));
+  ASSIGN_OR_RETURN(config.apic_mode,
+                   ParseChoice<abi::ApicMode>(
+                       "--apic", flags.apic,
+                       {{"x2apic", abi::ApicMode::kX2Apic}, {"xapic", abi::ApicMode::kXApic}}));
+  config.kvm_device = flags.kvm_device;
+  if (!flags.memory.empty()) {
+    ASSIGN_OR_RETURN(config.memory_bytes, ParseBytes("--memory", flags.memory));
+  }
+  ASSIGN_OR_RETURN(config.profile, LoadProfile(flags.profile));
+  return absl::OkStatus();
+}
+
+// How many CPUs were asked for in so many words; 0: not said, the topology says it.
+absl::StatusOr<uint32_t> RequestedCpus(const RawFlags& flags, const Profile& profile,
+                                       const CpuLimits& limits) {
+  if (!flags.cpus.empty()) {
+    auto cpus = ParseNumber32("--cpus", flags.cpus, 1, std::numeric_limits<uint32_t>::max());
+    const bool too_many = cpus.ok()
+                              ? *cpus > limits.max_cpus
+                              : flags.cpus.size() > 9 &&
+                                    flags.cpus.find_first_not_of("0123456789") == std::string::npos;
+    if (too_many) {
+      return FlagError("--cpus", absl::StrCat(Quoted(flags.cpus), " is above the host's limit of ",
+                                              limits.max_cpus, " vCPUs; give at most that many"));
+    }
+    return cpus;
+  }
+  if (!flags.topology.empty()) return 0;
+  if (!flags.apic_ids.empty()) {
+    return static_cast<uint32_t>(SplitAt(flags.apic_ids, ',').size());
+  }
+  return profile.cpus != 0 ? profile.cpus : kDefaultCpus;
+}
+
+absl::Status SetTopology(const RawFlags& flags, const CpuLimits& limits, RunConfig& config,
+                         std::string* note) {
+  ASSIGN_OR_RETURN(const uint32_t cpus, RequestedCpus(flags, config.profile, limits));
+  const bool machines_own = flags.topology.empty() && cpus == config.profile.cpus;
+  const std::string& spec = machines_own ? config.profile.topology : flags.topology;
+  ASSIGN_OR_RETURN(config.topology, ParseTopology(spec, cpus));
+  config.cpus = config.topology.cpu_count();
+  if (!flags.apic_ids.empty()) RETURN_IF_ERROR(SetApicIds(flags.apic_ids, config.topology));
+  RETURN_IF_ERROR(CheckApicMode(config.topology, config.apic_mode));
+  ASSIGN_OR_RETURN(*note, CheckHostLimits(config.topology, limits.max_cpus, limits.max_apic_ids,
+                                          limits.recommended_cpus));
+  return absl::OkStatus();
+}
+
+absl::Status SetKickTiming(const RawFlags& flags, RunConfig& config) {
+  sequence::KickTiming& kick = config.knobs.kick;
+  kick.init_delay_us = static_cast<uint32_t>(config.profile.init_delay_us);
+  kick.init_deassert = flags.init_deassert ? 1 : 0;
+  if (!flags.init_delay_us.empty()) {
+    ASSIGN_OR_RETURN(kick.init_delay_us,
+                     ParseNumber32("--init-delay-us", flags.init_delay_us, 0, kMaxDelayUs));
+  }
+  if (!flags.sipi_count.empty()) {
+    ASSIGN_OR_RETURN(const uint32_t count, ParseNumber32("--sipi-count", flags.sipi_count, 1, 8));
+    kick.sipi_count = static_cast<uint8_t>(count);
+  }
+  if (!flags.sipi_delay_us.empty()) {
+    const std::vector<std::string> parts = SplitAt(flags.sipi_delay_us, '+');
+    if (parts.size() > 2) {
+      return FlagError("--sipi-delay-us", absl::StrCat(Quoted(flags.sipi_delay_us),
+                                                       " has too many parts; write A or A+B"));
+    }
+    ASSIGN_OR_RETURN(kick.sipi_delay_us,
+                     ParseNumber32("--sipi-delay-us", parts[0], 0, kMaxDelayUs));
+    kick.sipi_idle_delay_us = 0;
+    if (parts.size() == 2) {
+      ASSIGN_OR_RETURN(kick.sipi_idle_delay_us,
+                       ParseNumber32("--sipi-delay-us", parts[1], 0, kMaxDelayUs));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetApKnobs(const RawFlags& flags, abi::Knobs& knobs) {
+  ASSIGN_OR_RETURN(const bool lock,
+                   ParseChoice("--trampoline-lock", flags.trampoline_lock, OnOff()));
+  knobs.trampoline_lock = lock ? 1 : 0;
+  ASSIGN_OR_RETURN(const bool tsc_check, ParseChoice("--tsc-check", flags.tsc_check, OnOff()));
+  knobs.tsc_check = tsc_check ? 1 : 0;
+  ASSIGN_OR_RETURN(knobs.ap_wait, ParseChoice<abi::WaitMode>("--ap-wait", flags.ap_wait,
+                                                             {{"halt", abi::WaitMode::kHalt},
+                                                              {"spin", abi::WaitMode::kSpin}}));
+  ASSIGN_OR_RETURN(knobs.ap_id_source,
+                   ParseChoice<abi::ApIdSource>("--ap-id", flags.ap_id,
+                                                {{"apic", abi::ApIdSource::kApic},
+                                                 {"cpuid-b", abi::ApIdSource::kCpuidB},
+                                                 {"cpuid-1", abi::ApIdSource::kCpuid1}}));
+  ASSIGN_OR_RETURN(knobs.cache_setup,
+                   ParseChoice<abi::CacheSetup>("--cache-setup", flags.cache_setup,
+                                                {{"each", abi::CacheSetup::kEach},
+                                                 {"rendezvous", abi::CacheSetup::kRendezvous}}));
+  ASSIGN_OR_RETURN(knobs.topology_update, ParseChoice<abi::TopologyUpdate>(
+                                              "--topology-update", flags.topology_update,
+                                              {{"locked", abi::TopologyUpdate::kLocked},
+                                               {"lockless", abi::TopologyUpdate::kLockless}}));
+  return absl::OkStatus();
+}
+
+absl::Status SetSequencingKnobs(const RawFlags& flags, const Profile& profile, abi::Knobs& knobs) {
+  ASSIGN_OR_RETURN(knobs.reuse_scope,
+                   ParseChoice<abi::ReuseScope>("--reuse-scope", flags.reuse_scope,
+                                                {{"cpu", abi::ReuseScope::kCpu},
+                                                 {"core", abi::ReuseScope::kCore},
+                                                 {"package", abi::ReuseScope::kPackage},
+                                                 {"machine", abi::ReuseScope::kMachine}}));
+  ASSIGN_OR_RETURN(knobs.veto, ParseChoice<abi::Veto>("--veto", flags.veto,
+                                                      {{"none", abi::Veto::kNone},
+                                                       {"vendor", abi::Veto::kVendor},
+                                                       {"no-leaf-b", abi::Veto::kNoLeafB},
+                                                       {"encrypted", abi::Veto::kEncrypted}}));
+  if (!flags.handshake_timeout_ms.empty()) {
+    ASSIGN_OR_RETURN(
+        knobs.handshake_timeout_ms,
+        ParseNumber32("--handshake-timeout-ms", flags.handshake_timeout_ms, 1, 3'600'000));
+  }
+  if (profile.calibration_ns != 0) {
+    knobs.calibration_us = static_cast<uint32_t>((profile.calibration_ns + 999) / 1000);
+  }
+  if (!flags.calibration_us.empty()) {
+    ASSIGN_OR_RETURN(knobs.calibration_us,
+                     ParseNumber32("--calibration-us", flags.calibration_us, 10, kMaxDelayUs));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetBringUp(const RawFlags& flags, RunConfig& config) {
+  ASSIGN_OR_RETURN(config.strategy, ParseStrategy("--strategy", flags.strategy));
+  ASSIGN_OR_RETURN(config.driver, ParseChoice<abi::Driver>("--driver", flags.driver,
+                                                           {{"guest", abi::Driver::kGuest},
+                                                            {"host", abi::Driver::kHost}}));
+  ASSIGN_OR_RETURN(config.seed,
+                   ParseNumber("--seed", flags.seed, 0, std::numeric_limits<uint64_t>::max()));
+  ASSIGN_OR_RETURN(config.order, MakeCpuOrder(flags.order, config.topology, config.seed));
+  ASSIGN_OR_RETURN(config.clock_known, ParseChoice<bool>("--clock", flags.clock,
+                                                         {{"pm-timer", false}, {"known", true}}));
+  RETURN_IF_ERROR(SetKickTiming(flags, config));
+  RETURN_IF_ERROR(SetApKnobs(flags, config.knobs));
+  return SetSequencingKnobs(flags, config.profile, config.knobs);
+}
+
+absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
+  ASSIGN_OR_RETURN(config.scenario,
+                   ParseChoice<abi::Scenario>("--scenario", flags.scenario,
+                                              {{"smpboot", abi::Scenario::kSmpboot},
+                                               {"print", abi::Scenario::kPrint},
+                                               {"ipi-all", abi::Scenario::kIpiAll}}));
+  ASSIGN_OR_RETURN(config.scenario_value, ParseNumber("--scenario-value", flags.scenario_value, 0,
+                                                      std::numeric_limits<uint64_t>::max()));
+  if (!flags.fault.empty()) {
+    ASSIGN_OR_RETURN(config.fault, ParseFault(flags.fault, config.cpus));
+  }
+  if (!flags.firmware_lies.empty()) {
+    ASSIGN_OR_RETURN(config.firmware_lies,
+                     ParseNumberList("--firmware-lies", flags.firmware_lies, 1, config.cpus - 1));
+  }
+  if (!flags.time_limit_s.empty()) {
+    ASSIGN_OR_RETURN(const uint32_t seconds,
+                     ParseNumber32("--time-limit-s", flags.time_limit_s, 1, 86'400));
+    config.time_limit_ms = int64_t{seconds} * 1000;
+  }
+  config.count_instructions = flags.count_instructions;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CheckedConfig> MakeRunConfig(const RawFlags& flags, const CpuLimits& limits) {
+  CheckedConfig checked;
+  RETURN_IF_ERROR(SetMachine(flags, checked.config));
+  RETURN_IF_ERROR(SetTopology(flags, limits, checked.config, &checked.note));
+  RETURN_IF_ERROR(SetBringUp(flags, checked.config));
+  RETURN_IF_ERROR(SetScenario(flags, checked.config));
+  return checked;
+}
+
+}  // namespace sipi

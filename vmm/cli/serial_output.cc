@@ -1,0 +1,24 @@
+#include "vmm/cli/serial_output.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/base/errno_status.h"
+
+namespace sipi {
+
+absl::StatusOr<UniqueFd> OpenSerial(const std::string& spec, const std::string& fallback) {
+  const std::string& target = spec.empty() ? fallback : spec;
+  if (target == "none") return UniqueFd();
+  UniqueFd fd(target == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                            : open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd.valid()) {
+    return ErrnoStatus(errno, absl::StrCat("--serial: cannot open ", target),
+                       "name a file that can be written, - for standard output, or none");
+  }
+  return fd;
+}
+
+}  // namespace sipi

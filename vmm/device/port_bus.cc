@@ -1,0 +1,69 @@
+#include "vmm/device/port_bus.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "guest/abi/layout.h"
+#include "vmm/device/monotonic_clock.h"
+#include "vmm/device/pm_timer.h"
+
+namespace sipi {
+namespace {
+
+bool IsSerial(uint16_t port) {
+  return port >= abi::kSerialPort && port < abi::kSerialPort + kSerialPorts;
+}
+
+// The last access of a string, zero-extended: what a register that is written repeatedly holds.
+uint32_t LastValue(uint32_t size, std::span<const std::byte> data) {
+  uint32_t value = 0;
+  const size_t bytes = std::min<size_t>({size, data.size(), sizeof value});
+  std::memcpy(&value, data.data() + (data.size() - bytes), bytes);
+  return value;
+}
+
+PortAction::Kind ActionOf(uint16_t port) {
+  switch (port) {
+    case abi::kExitPort:
+      return PortAction::Kind::kExit;
+    case abi::kDoorbellPort:
+      return PortAction::Kind::kDoorbell;
+    case abi::kChargePort:
+      return PortAction::Kind::kCharge;
+    default:
+      return PortAction::Kind::kNone;
+  }
+}
+
+}  // namespace
+
+PortBus::WriteResult PortBus::Write(uint16_t port, uint32_t size,
+                                    std::span<const std::byte> data) {
+  if (IsSerial(port)) {
+    const uint16_t offset = static_cast<uint16_t>(port - abi::kSerialPort);
+    if (size == 1) serial_.Write(offset, data);
+    return {size == 1, {}};
+  }
+  const PortAction::Kind kind = ActionOf(port);
+  if (kind == PortAction::Kind::kNone) return {port == abi::kPmTimerPort, {}};  // read-only there
+  return {true, {kind, LastValue(size, data)}};
+}
+
+bool PortBus::Read(uint16_t port, uint32_t size, std::span<std::byte> data) {
+  if (IsSerial(port) && size == 1) {
+    const uint16_t offset = static_cast<uint16_t>(port - abi::kSerialPort);
+    for (std::byte& byte : data) byte = std::byte{serial_.Read(offset)};
+    return true;
+  }
+  if (port == abi::kPmTimerPort && size == 4) {
+    for (size_t at = 0; at + size <= data.size(); at += size) {
+      const uint32_t ticks = PmTimerAt(MonotonicNs());
+      std::memcpy(data.data() + at, &ticks, sizeof ticks);
+    }
+    return true;
+  }
+  std::fill(data.begin(), data.end(), std::byte{0xff});
+  return false;
+}
+
+}  // namespace sipi

@@ -1,0 +1,125 @@
+#include "vmm/irqchip/user_irqchip.h"
+
+#include <utility>
+
+#include "apic/model/local_apic.h"
+#include "vmm/base/tsc.h"
+
+namespace sipi {
+
+using abi::Fault;
+using abi::TraceEvent;
+using apic::DeliveryMode;
+
+SendCounters& SendCounters::operator+=(const SendCounters& other) {
+  ipis += other.ipis;
+  inits += other.inits;
+  sipis += other.sipis;
+  sipis_ignored += other.sipis_ignored;
+  startup_dropped += other.startup_dropped;
+  undeliverable += other.undeliverable;
+  futex_wakes += other.futex_wakes;
+  signal_wakes += other.signal_wakes;
+  return *this;
+}
+
+UserIrqchip::UserIrqchip(std::span<const ApicId> ids, apic::ApicMode mode,
+                         const abi::FaultSpec& fault, MailboxOf mailbox_of)
+    : routing_(ids), fault_(fault), mailbox_of_(std::move(mailbox_of)) {
+  // As the CPUs' own APICs will say once their threads run: an INIT must find them before.
+  for (uint32_t cpu = 0; cpu < routing_.size(); ++cpu) {
+    apic::LocalApic apic(ids[cpu], cpu == 0);
+    apic.Reset(cpu == 0, mode);
+    routing_.Publish(CpuNumber(cpu), apic.Routing());
+  }
+}
+
+void UserIrqchip::Send(const apic::Icr& icr, CpuNumber sender, SendCounters& counters) {
+  bool reached = false;
+  routing_.ForEachTarget(icr, sender, [&](CpuNumber target) {
+    reached = true;
+    Deliver(icr, target, counters);
+  });
+  if (!reached) ++counters.undeliverable;
+}
+
+void UserIrqchip::Deliver(const apic::Icr& icr, CpuNumber target, SendCounters& counters) {
+  switch (icr.mode) {
+    case DeliveryMode::kFixed:
+    case DeliveryMode::kLowestPriority:
+      SendVector(target, icr.vector, counters);
+      return;
+    case DeliveryMode::kNmi:
+      ++counters.ipis;
+      counters.Count(mailbox_of_(target).Post(CpuMailbox::kNmi));
+      return;
+    case DeliveryMode::kInit:
+      SendInit(target, counters);
+      return;
+    case DeliveryMode::kStartUp:
+      SendSipi(target, icr.vector, counters);
+      return;
+    case DeliveryMode::kSmi:  // there is no system management mode here
+    case DeliveryMode::kReserved3:
+    case DeliveryMode::kExtInt:
+      ++counters.undeliverable;
+      return;
+  }
+}
+
+void UserIrqchip::SendVector(CpuNumber target, Vector vector, SendCounters& counters) {
+  ++counters.ipis;
+  counters.Count(mailbox_of_(target).PostVector(vector));
+}
+
+void UserIrqchip::SendInit(CpuNumber target, SendCounters& counters) {
+  ++counters.inits;
+  CpuMailbox& mailbox = mailbox_of_(target);
+  if (DropsInit(target)) {
+    ++counters.startup_dropped;
+    mailbox.side_events().Add(ReadTsc(), TraceEvent::kInitDropped, 0);
+    return;
+  }
+  bool counted;
+  counters.Count(mailbox.PostInit(&counted));
+}
+
+void UserIrqchip::SendSipi(CpuNumber target, Vector vector, SendCounters& counters) {
+  ++counters.sipis;
+  CpuMailbox& mailbox = mailbox_of_(target);
+  uint32_t index = 0;
+  if (DropsSipi(target, &index)) {
+    ++counters.startup_dropped;
+    mailbox.side_events().Add(ReadTsc(), TraceEvent::kSipiDropped, index);
+    return;
+  }
+  bool counted;
+  counters.Count(mailbox.PostSipi(vector, &counted));
+  if (counted) return;
+  ++counters.sipis_ignored;
+  mailbox.side_events().Add(ReadTsc(), TraceEvent::kSipiIgnored, vector.value);
+}
+
+bool UserIrqchip::DropsInit(CpuNumber target) {
+  if (fault_.kind == Fault::kNone || target.value != fault_.cpu) return false;
+  faulted_sipis_.store(0, std::memory_order_relaxed);
+  return fault_.kind == Fault::kLostInit;
+}
+
+bool UserIrqchip::DropsSipi(CpuNumber target, uint32_t* index) {
+  if (fault_.kind == Fault::kNone || target.value != fault_.cpu) return false;
+  *index = faulted_sipis_.fetch_add(1, std::memory_order_relaxed);
+  switch (fault_.kind) {
+    case Fault::kNoStart:
+    case Fault::kLostSipis:
+      return true;
+    case Fault::kLostSipi1:
+      return *index == 0;
+    case Fault::kLostSipi2:
+      return *index == 1;
+    default:
+      return false;
+  }
+}
+
+}  // namespace sipi

@@ -1,0 +1,174 @@
+#include "vmm/machine/diagnosis.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "guest/abi/boot_params.h"
+
+namespace sipi {
+namespace {
+
+constexpr size_t kMostCpus = 8;  // named in one diagnosis; RunRecord::cpus has all
+
+// A text of the guest's, which need not end in a zero nor be printable.
+template <size_t N>
+std::string GuestText(const char (&text)[N]) {
+  std::string clean(text, strnlen(text, N));
+  for (char& c : clean) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return clean;
+}
+
+const char* ExceptionName(uint32_t vector) {
+  static constexpr const char* kNames[] = {
+      "divide error",        "debug",           "NMI",
+      "breakpoint",          "overflow",        "BOUND",
+      "invalid opcode",      "no device",       "double fault",
+      "coprocessor overrun", "invalid TSS",     "segment not present",
+      "stack fault",         "general protection", "page fault"};
+  return vector < std::size(kNames) ? kNames[vector] : "exception";
+}
+
+const char* ErrorName(uint32_t error) {
+  switch (static_cast<abi::GuestError>(error)) {
+    case abi::GuestError::kNone:
+      return "";
+    case abi::GuestError::kTimeoutAlive:
+      return ", gave no sign of life in time";
+    case abi::GuestError::kTimeoutOnline:
+      return ", did not come online in time";
+    case abi::GuestError::kStepFailed:
+      return ", a cpuhp step failed";
+    case abi::GuestError::kCancelled:
+      return ", cancelled";
+  }
+  return ", unknown error";
+}
+
+// "CPU 5 (APIC ID 10): waiting for SIPI; handshake kicked, step cpu:kick_ap".
+std::string DescribeCpu(const CpuFinal& cpu) {
+  return absl::StrCat("CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value, "): ",
+                      cpu.doing.empty() ? "" : cpu.doing + "; ", "handshake ",
+                      abi::Name(cpu.sync_state), ", step ", abi::Name(cpu.cpuhp_state),
+                      ErrorName(cpu.error));
+}
+
+// The CPUs that `wanted` picks, a few by name and the rest by number.
+template <class Wanted>
+std::string ListCpus(const RunRecord& record, Wanted wanted) {
+  std::string text;
+  size_t count = 0;
+  for (const CpuFinal& cpu : record.cpus) {
+    if (!wanted(cpu)) continue;
+    if (count++ < kMostCpus) absl::StrAppend(&text, text.empty() ? "" : " | ", DescribeCpu(cpu));
+  }
+  if (count > kMostCpus) absl::StrAppend(&text, " | and ", count - kMostCpus, " more");
+  return text;
+}
+
+std::string AllCpus(const RunRecord& record) {
+  return ListCpus(record, [](const CpuFinal&) { return true; });
+}
+
+std::string GuestExitText(const RunEnd& end, const abi::ResultPage& result) {
+  switch (static_cast<abi::GuestStatus>(result.status)) {
+    case abi::GuestStatus::kPanic:
+      return absl::StrCat("guest panic on CPU ", result.panic_cpu, ": ",
+                          GuestText(result.panic_file), ":", result.panic_line, ": ",
+                          GuestText(result.panic_text));
+    case abi::GuestStatus::kFault:
+      return absl::StrFormat(
+          "guest exception on CPU %u: %s (vector %u), error code 0x%x, RIP 0x%x, CR2 0x%x, RSP 0x%x",
+          result.fault_cpu, ExceptionName(result.fault_vector), result.fault_vector,
+          result.fault_error_code, result.fault_rip, result.fault_cr2, result.fault_rsp);
+    default:
+      return absl::StrFormat(
+          "CPU %u ended the machine with exit status 0x%x before the scenario was done",
+          end.cpu.value, end.code);
+  }
+}
+
+std::string PartialText(const RunRecord& record) {
+  return absl::StrCat(record.cpus_offered - record.cpus_online, " of ", record.cpus_offered,
+                      " CPUs are not online: ",
+                      ListCpus(record, [](const CpuFinal& cpu) { return !cpu.online; }));
+}
+
+}  // namespace
+
+Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRecord& record) {
+  switch (end.kind) {
+    case EndKind::kGuestExit:
+      if (static_cast<abi::GuestStatus>(result.status) != abi::GuestStatus::kDone) {
+        return Outcome::kGuestFault;
+      }
+      return record.cpus_online == record.cpus_offered ? Outcome::kComplete : Outcome::kPartial;
+    case EndKind::kAllHalted:
+      return Outcome::kAllHalted;
+    case EndKind::kTimeLimit:
+      return Outcome::kTimeLimit;
+    case EndKind::kSignal:
+      return Outcome::kInterrupted;
+    case EndKind::kNone:
+    case EndKind::kFault:
+    case EndKind::kHostError:
+      break;
+  }
+  return Outcome::kGuestFault;
+}
+
+std::string Diagnose(const RunEnd& end, const abi::ResultPage& result, int64_t time_limit_ms,
+                     const RunRecord& record) {
+  switch (record.outcome) {
+    case Outcome::kComplete:
+      return "";
+    case Outcome::kPartial:
+      return PartialText(record);
+    case Outcome::kAllHalted:
+      return absl::StrCat("all CPUs are halted and nothing can wake them: ", AllCpus(record));
+    case Outcome::kTimeLimit:
+      return absl::StrCat("the time limit of ", time_limit_ms,
+                          " ms is over; what the CPUs were doing: ", AllCpus(record));
+    case Outcome::kInterrupted:
+      return absl::StrCat("ended by signal ", end.code,
+                          "; what the CPUs were doing: ", AllCpus(record));
+    case Outcome::kGuestFault:
+      break;
+  }
+  return end.kind == EndKind::kGuestExit ? GuestExitText(end, result) : end.text;
+}
+
+void AddNotes(const abi::ResultPage& result, RunRecord& record) {
+  switch (static_cast<abi::Veto>(result.veto)) {
+    case abi::Veto::kNone:
+      break;
+    case abi::Veto::kVendor:
+      record.notes.push_back("parallel bring-up refused: this CPU vendor is on the veto list; "
+                             "serial was used");
+      break;
+    case abi::Veto::kNoLeafB:
+      record.notes.push_back("parallel bring-up refused: CPUID has no leaf 0xB to take APIC IDs "
+                             "from; serial was used");
+      break;
+    case abi::Veto::kEncrypted:
+      record.notes.push_back("parallel bring-up refused: the guest's memory is encrypted; serial "
+                             "was used");
+      break;
+  }
+  if (result.reuse_refused != 0) {
+    record.notes.push_back("+reuse refused: the TSC is not invariant; every CPU calibrated itself");
+  }
+  if (result.unknown_apic_ids != 0) {
+    record.notes.push_back(absl::StrCat(
+        result.unknown_apic_ids, " CPUs parked because their APIC ID is not in the table (the last: ",
+        result.unknown_apic_id, ")"));
+  }
+  if (result.tsc_backward_ticks != 0) {
+    record.notes.push_back(absl::StrCat("TSC check: a CPU's TSC is behind by ",
+                                        result.tsc_backward_ticks, " ticks"));
+  }
+}
+
+}  // namespace sipi

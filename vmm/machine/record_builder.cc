@@ -1,0 +1,132 @@
+#include "vmm/machine/record_builder.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "guest/abi/percpu.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/machine/config_check.h"
+#include "vmm/machine/diagnosis.h"
+
+namespace sipi {
+namespace {
+
+std::string StrategyName(const sequence::Strategy& strategy) {
+  return absl::StrCat(sequence::BaseName(strategy.id),
+                      strategy.reuse_calibration != 0 ? "+reuse" : "",
+                      strategy.overlap != 0 ? "+overlap" : "");
+}
+
+void Describe(const RunConfig& config, RunRecord& record) {
+  record.irqchip = Name(config.irqchip);
+  record.apic = config.apic_mode == abi::ApicMode::kX2Apic ? "x2apic" : "xapic";
+  record.strategy = StrategyName(config.strategy);
+  record.profile = config.profile.name;
+  record.driver = config.driver == abi::Driver::kHost ? "host" : "guest";
+  record.seed = config.seed;
+  record.cpus_offered = config.topology.cpu_count();
+}
+
+// The ring of one CPU, as far as its header can be believed: nothing if the CPU never had one.
+GuestRing RingOf(const ArenaLayout& arena, const GuestMemory& memory, uint32_t cpu,
+                 std::vector<std::string>& notes) {
+  GuestRing ring;
+  ring.cpu = static_cast<int32_t>(cpu);
+  const Gpa at = arena.percpu + uint64_t{cpu} * arena.percpu_stride_bytes;
+  const absl::StatusOr<abi::PerCpuHeader*> header = memory.At<abi::PerCpuHeader>(at);
+  if (!header.ok() || (*header)->ring_begin == 0) return ring;
+  const abi::PerCpuHeader copy = **header;
+  const uint32_t capacity = cpu == 0 ? arena.boot_ring_records : arena.percpu_ring_records;
+  const uint64_t bytes = uint64_t{capacity} * sizeof(abi::TraceRecord);
+  const Gpa low = cpu == 0 ? arena.boot_ring : at;
+  const uint64_t room = cpu == 0 ? bytes : arena.percpu_stride_bytes;
+  const bool sane = copy.ring_begin >= low.value && copy.ring_end <= low.value + room &&
+                    copy.ring_end - copy.ring_begin == bytes && copy.ring_cursor >= copy.ring_begin;
+  const absl::StatusOr<std::span<abi::TraceRecord>> records =
+      memory.ArrayAt<abi::TraceRecord>(Gpa(copy.ring_begin), capacity);
+  if (!sane || !records.ok()) {
+    notes.push_back(absl::StrCat("trace ring of CPU ", cpu, ": its header is damaged"));
+    return ring;
+  }
+  const uint64_t written = (copy.ring_cursor - copy.ring_begin) / sizeof(abi::TraceRecord);
+  ring.records = records->first(std::min<uint64_t>(written, capacity));
+  ring.lost = written - ring.records.size();
+  return ring;
+}
+
+void AddTimeline(const ArenaLayout& arena, Machine& machine, RunRecord& record) {
+  std::vector<GuestRing> rings;
+  for (uint32_t cpu = 0; cpu < machine.cpus(); ++cpu) {
+    rings.push_back(RingOf(arena, machine.memory(), cpu, record.notes));
+  }
+  Timeline timeline = Collect(rings, machine.Tracks(), machine.clock());
+  record.events = std::move(timeline.events);
+  record.lost_events = timeline.lost + machine.lost_side_events();
+  if (record.lost_events != 0) {
+    record.notes.push_back(absl::StrCat(record.lost_events, " events of the timeline were lost"));
+  }
+}
+
+void AddFinals(std::span<const abi::CpuSlot> slots, bool count_instructions, Machine& machine,
+               RunRecord& record) {
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    const abi::CpuSlot& slot = slots[i];
+    CpuFinal final;
+    final.cpu = CpuNumber(i);
+    final.apic_id = machine.apic_id(final.cpu);
+    final.sync_state = static_cast<abi::SyncState>(slot.sync_state);
+    final.cpuhp_state = static_cast<abi::CpuhpState>(slot.cpuhp_state);
+    final.error = slot.error;
+    final.online = slot.online != 0;
+    final.tsc_khz = slot.tsc_khz;
+    if (count_instructions) final.instructions = machine.Instructions(final.cpu);
+    record.cpus_online += final.online ? 1u : 0u;
+    record.counters["guest.inits"] += slot.inits_sent;
+    record.counters["guest.startups"] += slot.startups_sent;
+    record.counters["guest.ipis"] += slot.ipis_sent;
+    record.counters["guest.wakes"] += slot.wakes;
+    if (count_instructions) record.counters["guest.instructions"] += final.instructions;
+    record.cpus.push_back(std::move(final));
+  }
+}
+
+// What each CPU was doing: of those for which a reader will ask. Costs some ioctls each.
+void AddDoing(std::span<const abi::CpuSlot> slots, Machine& machine, RunRecord& record) {
+  if (record.outcome == Outcome::kComplete) return;
+  for (CpuFinal& final : record.cpus) {
+    if (record.outcome == Outcome::kPartial && final.online) continue;
+    final.doing = machine.Doing(final.cpu);
+    if (slots[final.cpu.value].parked != 0) {
+      final.doing = absl::StrCat("parked by the guest (", final.doing, ")");
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout& arena,
+                                      const RunEnd& end, Machine& machine) {
+  const GuestMemory& memory = machine.memory();
+  ASSIGN_OR_RETURN(const std::span<abi::CpuSlot> slots,
+                   memory.ArrayAt<abi::CpuSlot>(arena.slots, machine.cpus()));
+  ASSIGN_OR_RETURN(const abi::ResultPage* const result, memory.At<abi::ResultPage>(arena.result));
+  RunRecord record;
+  Describe(config, record);
+  record.counters = machine.Counters();
+  AddFinals(slots, config.count_instructions, machine, record);
+  record.outcome = OutcomeOf(end, *result, record);
+  record.complete = record.outcome == Outcome::kComplete || record.outcome == Outcome::kPartial;
+  if (end.kind == EndKind::kSignal) record.signal = static_cast<int>(end.code);
+  AddDoing(slots, machine, record);
+  record.diagnosis = Diagnose(end, *result, config.time_limit_ms, record);
+  AddTimeline(arena, machine, record);
+  AddNotes(*result, record);
+  if (std::string dropped = DescribeDropped(machine.serial_summary()); !dropped.empty()) {
+    record.notes.push_back(std::move(dropped));
+  }
+  return record;
+}
+
+}  // namespace sipi

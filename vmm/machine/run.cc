@@ -1,0 +1,45 @@
+#include "vmm/machine/run.h"
+
+#include <memory>
+#include <utility>
+
+#include "vmm/base/status_macros.h"
+#include "vmm/machine/config_check.h"
+#include "vmm/machine/guest_image.h"
+#include "vmm/machine/machine.h"
+#include "vmm/machine/record_builder.h"
+
+namespace sipi {
+namespace {
+
+MachineOptions OptionsOf(const RunConfig& config) {
+  MachineOptions options;
+  options.topology = config.topology;
+  options.irqchip = config.irqchip;
+  options.apic_mode = config.apic_mode;
+  options.driver = config.driver;
+  options.profile = config.profile;
+  options.fault = config.fault;
+  options.firmware_lies = config.firmware_lies;
+  options.seed = config.seed;
+  options.serial_fd = config.serial_fd;
+  options.kvm_device = config.kvm_device;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<RunRecord> RunMachine(const RunConfig& config, StopRequest& stop) {
+  RETURN_IF_ERROR(CheckConfig(config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(OptionsOf(config)));
+  ASSIGN_OR_RETURN(const ArenaLayout arena, LoadGuest(config, *machine));
+  if (config.driver == abi::Driver::kHost) {
+    ASSIGN_OR_RETURN(HostSequence sequence, SequenceFor(config, arena, machine->memory()));
+    machine->SetSequence(std::move(sequence));
+  }
+  const RunEnd end = machine->Run(stop, config.time_limit_ms);
+  if (end.kind == EndKind::kHostError) return end.error;
+  return BuildRecord(config, arena, end, *machine);
+}
+
+}  // namespace sipi

@@ -1,0 +1,132 @@
+#include "vmm/report/file_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "vmm/base/errno_status.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/base/unique_fd.h"
+
+namespace sipi {
+namespace {
+
+constexpr char kRemedy[] =
+    "name a file in a directory that can be written, or - for standard output";
+
+// A file that standard output was sent to must not be replaced under it.
+bool IsStandardOutput(const std::string& path) { return path == "-" || path == "/dev/stdout"; }
+
+// What the user has to be told in front of every error: "--json: /x/y.json".
+std::string Subject(std::string_view flag, const std::string& path) {
+  const std::string name = IsStandardOutput(path) ? "standard output" : path;
+  return flag.empty() ? name : absl::StrCat(std::string(flag), ": ", name);
+}
+
+absl::Status WriteAll(int fd, std::string_view content, const std::string& subject) {
+  while (!content.empty()) {
+    const ssize_t count = write(fd, content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject));
+    content.remove_prefix(static_cast<size_t>(count));
+  }
+  return absl::OkStatus();
+}
+
+// Where the bytes go.
+struct Target {
+  std::string path;       // symbolic links followed
+  bool in_place = false;  // exists and is no regular file: nothing to replace
+};
+
+absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subject) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(subject, "no file is named; ", kRemedy));
+  }
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return Target{.path = path};
+    return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), kRemedy);
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot write to ", subject, ": it is a directory; ", kRemedy));
+  }
+  if (!S_ISREG(info.st_mode)) return Target{.path = path, .in_place = true};
+  char* real = realpath(path.c_str(), nullptr);
+  Target target{.path = real != nullptr ? real : path};
+  free(real);
+  return target;
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+absl::Status WriteInPlace(const std::string& path, std::string_view content,
+                          const std::string& subject) {
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", subject), kRemedy);
+  return WriteAll(fd.get(), content, subject);
+}
+
+// Gives a new file the permissions of the one it replaces, as far as that is allowed.
+void KeepMode(int fd, const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return;
+  if (fchmod(fd, info.st_mode & 07777) != 0) return;  // then it has the usual ones
+}
+
+absl::Status Replace(const std::string& path, std::string_view content,
+                     const std::string& subject) {
+  static std::atomic<unsigned> counter{0};
+  const std::string temporary =
+      absl::StrCat(path, ".", getpid(), ".", counter.fetch_add(1), ".tmp");
+  absl::Status status;
+  {
+    const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", subject), kRemedy);
+    KeepMode(fd.get(), path);
+    status = WriteAll(fd.get(), content, subject);
+  }
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
+    status = ErrnoStatus(errno, absl::StrCat("cannot rename the finished file to ", subject));
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace
+
+absl::Status WriteResultFile(const std::string& path, std::string_view content,
+                             std::string_view flag) {
+  const std::string subject = Subject(flag, path);
+  if (IsStandardOutput(path)) return WriteAll(STDOUT_FILENO, content, subject);
+  ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
+  if (target.in_place) return WriteInPlace(target.path, content, subject);
+  return Replace(target.path, content, subject);
+}
+
+absl::Status CheckResultFile(const std::string& path, std::string_view flag) {
+  if (IsStandardOutput(path)) return absl::OkStatus();
+  const std::string subject = Subject(flag, path);
+  ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
+  // A file is replaced, so it is the directory that must be writable.
+  const std::string& checked = target.in_place ? target.path : DirectoryOf(target.path);
+  if (access(checked.c_str(), W_OK) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), kRemedy);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sipi

@@ -1,0 +1,93 @@
+// Typed reading of a parsed JSON object, with errors that name the place.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace sipi {
+
+// Reads fields of one object. The first error stays; later reads do nothing, so a caller asks once
+// at the end.
+class ObjectReader {
+ public:
+  // `where` names the object in errors, e.g. "run.json: events[3]". Both must outlive the reader.
+  ObjectReader(const nlohmann::json& object, std::string where)
+      : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) Fail("is no object");
+  }
+
+  // A required field.
+  template <class T>
+  void Read(const char* key, T& out) {
+    if (const nlohmann::json* value = Find(key)) Convert(key, *value, out);
+  }
+
+  // A field that may be missing; `out` keeps its value then.
+  template <class T>
+  void ReadOptional(const char* key, T& out) {
+    if (status_.ok() && object_.contains(key)) Read(key, out);
+  }
+
+  // A required field of any type; null after an error.
+  const nlohmann::json* Find(const char* key) {
+    if (!status_.ok()) return nullptr;
+    const auto found = object_.find(key);
+    if (found == object_.end()) {
+      Fail(absl::StrCat("has no \"", key, "\""));
+      return nullptr;
+    }
+    return &*found;
+  }
+
+  // A required array; null after an error.
+  const nlohmann::json* FindArray(const char* key) {
+    const nlohmann::json* value = Find(key);
+    if (value == nullptr || value->is_array()) return value;
+    FailAt(key, "must be an array");
+    return nullptr;
+  }
+
+  void FailAt(const char* key, absl::string_view what) {
+    Fail(absl::StrCat("\"", key, "\" ", what));
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void Fail(absl::string_view what) {
+    if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat(where_, " ", what));
+  }
+
+  void Convert(const char* key, const nlohmann::json& value, std::string& out) {
+    if (!value.is_string()) return FailAt(key, "must be a string");
+    out = value.get_ref<const std::string&>();
+  }
+  void Convert(const char* key, const nlohmann::json& value, bool& out) {
+    if (!value.is_boolean()) return FailAt(key, "must be true or false");
+    out = value.get<bool>();
+  }
+  template <class T>
+  requires std::is_integral_v<T>
+  void Convert(const char* key, const nlohmann::json& value, T& out) {
+    if (!value.is_number_integer()) return FailAt(key, "must be a whole number");
+    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<T>::max());
+    constexpr auto kMin = static_cast<int64_t>(std::numeric_limits<T>::min());
+    const bool fits =
+        value.is_number_unsigned() ? value.get<uint64_t>() <= kMax : value.get<int64_t>() >= kMin;
+    if (!fits) return FailAt(key, "is out of range");
+    out = value.get<T>();
+  }
+
+  const nlohmann::json& object_;
+  const std::string where_;
+  absl::Status status_;
+};
+
+}  // namespace sipi

@@ -1,0 +1,30 @@
+#include "vmm/base/exit_codes.h"
+#include "vmm/timeline/run_record.h"
+
+namespace sipi {
+
+int ExitStatus(const RunRecord& record) {
+  ExitCode code = ExitCode::kError;
+  switch (record.outcome) {
+    case Outcome::kComplete:
+      code = ExitCode::kOk;
+      break;
+    case Outcome::kPartial:
+      code = ExitCode::kPartial;
+      break;
+    case Outcome::kGuestFault:
+      code = ExitCode::kGuestFault;
+      break;
+    case Outcome::kAllHalted:
+      code = ExitCode::kAllHalted;
+      break;
+    case Outcome::kTimeLimit:
+      code = ExitCode::kTimeLimit;
+      break;
+    case Outcome::kInterrupted:
+      return static_cast<int>(ExitCode::kSignalBase) + record.signal;
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace sipi

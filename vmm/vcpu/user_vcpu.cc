@@ -1,0 +1,226 @@
+#include "vmm/vcpu/user_vcpu.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/base/tsc.h"
+#include "vmm/device/monotonic_clock.h"
+#include "vmm/vcpu/fault_report.h"
+#include "vmm/vcpu/reset_state.h"
+
+namespace sipi {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+apic::ApicConfig ConfigOf(const VcpuWorld& world) {
+  apic::ApicConfig config;
+  config.tsc_hz = uint64_t{world.tsc_khz} * 1000;
+  config.has_tsc_deadline = world.has_tsc_deadline;
+  return config;
+}
+
+}  // namespace
+
+UserVcpu::UserVcpu(const VcpuWorld& world, CpuNumber cpu, ApicId apic_id, CpuMailbox& mailbox,
+                   size_t log_records)
+    : VcpuThread(world, cpu, mailbox, log_records),
+      apic_(apic_id, cpu.value == 0, ConfigOf(world)),
+      waiting_(cpu.value != 0) {
+  // Firmware hands all CPUs over in one mode; in x2APIC mode where IDs need more than 8 bits.
+  apic_.Reset(cpu.value == 0, world.apic_mode == abi::ApicMode::kX2Apic ? apic::ApicMode::kX2Apic
+                                                                        : apic::ApicMode::kXApic);
+}
+
+VcpuThread::Next UserVcpu::Prepare() {
+  const uint32_t work = mailbox().TakeWork();
+  if (work != 0 && !TakeWork(work)) return Next::kLeave;
+  if (waiting_) {
+    Block({});
+    return Next::kAgain;
+  }
+  AcceptDue();
+  if (halted_) {
+    if (!WakesFromHalt()) {
+      // With interrupts off no timer can wake it, only an NMI or INIT.
+      Block(run().if_flag != 0 ? NextDeadlineNs() : std::nullopt);
+      return Next::kAgain;
+    }
+    halted_ = false;
+  }
+  if (!Inject()) return Next::kLeave;
+  if (const std::optional<uint64_t> deadline = NextDeadlineNs()) kick_timer_.ArmAt(*deadline);
+  if (first_run_) log().Emit(abi::TraceEvent::kFirstRun);
+  first_run_ = false;
+  has_run_ = true;
+  return Next::kEnter;
+}
+
+bool UserVcpu::TakeWork(uint32_t work) {
+  if ((work & CpuMailbox::kStop) != 0) return false;
+  // INIT before interrupts: those that were posted behind it find the APIC reset, and disabled.
+  if ((work & CpuMailbox::kStartup) != 0) TakeStartup();
+  if ((work & CpuMailbox::kVectors) != 0) TakeVectors();
+  if ((work & CpuMailbox::kNmi) != 0 && !waiting_) nmi_pending_ = true;
+  return !faulted();
+}
+
+void UserVcpu::TakeStartup() {
+  using Kind = apic::StartupAction::Kind;
+  const apic::StartupAction action = mailbox().startup().Take();
+  if (action.kind == Kind::kInit || action.kind == Kind::kInitThenStart) TakeInit();
+  if (action.kind == Kind::kStart || action.kind == Kind::kInitThenStart) Start(action.vector);
+}
+
+void UserVcpu::TakeInit() {
+  log().Emit(abi::TraceEvent::kInitDelivered);
+  ++tally().inits_taken;
+  apic_.Init();
+  Publish();
+  RefreshTimer();
+  in_flight_.clear();
+  halted_ = false;
+  nmi_pending_ = false;
+  waiting_ = !apic_.bsp();
+  if (has_run_) {
+    CompletePendingExit();
+    if (const absl::StatusOr<kvm_sregs> sregs = vcpu().GetSregs(); sregs.ok()) {
+      cr0_at_init_ = sregs->cr0;
+    }
+  }
+  Impose(abi::Charge::kInit, world().profile.init);
+  if (waiting_) return;
+  if (!world().firmware_present) {
+    Fault(absl::StrCat("INIT reached CPU ", cpu().value,
+                       ", the boot CPU: it restarts at F000:FFF0, and this machine has no firmware "
+                       "there"));
+    return;
+  }
+  Restart(apic::StateAfterInit(world().cpuid_signature, cr0_at_init_));
+}
+
+void UserVcpu::Start(Vector vector) {
+  log().Emit(abi::TraceEvent::kSipiDelivered, 0, vector.value);
+  ++tally().startups_taken;
+  if (world().fault.kind == abi::Fault::kLate && world().fault.cpu == cpu().value) {
+    HoldFor(world().fault.value * kNsPerMs);
+  }
+  Impose(abi::Charge::kStartup, world().profile.startup);
+  apic::CpuResetState state = apic::StateAfterInit(world().cpuid_signature, cr0_at_init_);
+  const apic::StartupEntry entry = apic::EntryAfterSipi(vector);
+  state.cs = entry.cs;
+  state.rip = entry.rip;
+  if (Restart(state)) waiting_ = false;
+}
+
+bool UserVcpu::Restart(const apic::CpuResetState& state) {
+  const kvm_regs regs = RegsOf(state);
+  kvm_sregs sregs = SregsOf(state, world().reset_sregs);
+  sregs.apic_base = apic_.ReadApicBase();
+  const absl::Status status =
+      ImposeState(vcpu(), regs, sregs, world().sync_regs, /*events_and_debug=*/has_run_);
+  if (!status.ok()) {
+    Fault(absl::StrCat("CPU ", cpu().value, " cannot be reset: ", status.message()));
+    return false;
+  }
+  run().ready_for_interrupt_injection = 0;  // what the last exit said is void
+  run().if_flag = 0;
+  run().cr8 = 0;
+  first_run_ = true;
+  return true;
+}
+
+void UserVcpu::TakeVectors() {
+  const CpuMailbox::VectorWords vectors = mailbox().TakeVectors();
+  const Latency& latency = world().profile.ipi;
+  if (latency.ns == 0 && latency.jitter_ns == 0) return AcceptVectors(vectors);
+  SleepPrecisely();
+  in_flight_.push_back({MonotonicNs() + DrawLatency(latency), vectors});
+}
+
+void UserVcpu::AcceptVectors(const CpuMailbox::VectorWords& vectors) {
+  for (size_t word = 0; word < vectors.size(); ++word) {
+    for (uint64_t bits = vectors[word]; bits != 0; bits &= bits - 1) {
+      const size_t vector = word * 64 + static_cast<size_t>(std::countr_zero(bits));
+      apic_.Accept(Vector(static_cast<uint8_t>(vector)));
+    }
+  }
+}
+
+apic::Time UserVcpu::Now() const {
+  return {.ns = MonotonicNs(), .tsc = ReadTsc() + static_cast<uint64_t>(world().tsc_offset)};
+}
+
+void UserVcpu::AcceptDue() {
+  if (!timer_deadline_ns_ && in_flight_.empty()) return;
+  const apic::Time now = Now();
+  while (!in_flight_.empty() && in_flight_.front().due_ns <= now.ns) {
+    AcceptVectors(in_flight_.front().vectors);
+    in_flight_.pop_front();
+  }
+  if (timer_deadline_ns_ && *timer_deadline_ns_ <= now.ns) {
+    if (apic_.Advance(now)) ++tally().timer_interrupts;
+    timer_deadline_ns_ = apic_.NextDeadlineNs(now);
+  }
+}
+
+std::optional<uint64_t> UserVcpu::NextDeadlineNs() const {
+  std::optional<uint64_t> deadline = timer_deadline_ns_;
+  if (!in_flight_.empty()) {
+    deadline = std::min(deadline.value_or(UINT64_MAX), in_flight_.front().due_ns);
+  }
+  return deadline;
+}
+
+void UserVcpu::Block(std::optional<uint64_t> deadline_ns) {
+  ++tally().blocked_sleeps;
+  if (deadline_ns) {
+    SleepPrecisely();
+    mailbox().Sleep(~0u, deadline_ns);
+    return;
+  }
+  bool entered = false;
+  mailbox().Sleep(~0u, {}, [&] {
+    entered = true;
+    if (world().ledger->Enter()) world().events->OnAllIdle();
+  });
+  if (entered) world().ledger->Leave();
+}
+
+bool UserVcpu::WakesFromHalt() {
+  return nmi_pending_ || (run().if_flag != 0 && apic_.HighestDeliverable().has_value());
+}
+
+bool UserVcpu::Inject() {
+  absl::Status status;
+  if (nmi_pending_) {
+    nmi_pending_ = false;
+    ++tally().nmis_injected;
+    status = vcpu().Nmi();
+  }
+  std::optional<Vector> vector = apic_.HighestDeliverable();
+  if (vector && run().ready_for_interrupt_injection != 0 && run().if_flag != 0 && status.ok()) {
+    apic_.Acknowledge(*vector);
+    ++tally().interrupts_injected;
+    status = vcpu().Interrupt(vector->value);
+    run().ready_for_interrupt_injection = 0;  // until the next exit says so again
+    vector = apic_.HighestDeliverable();
+  }
+  run().request_interrupt_window = vector ? 1 : 0;
+  run().cr8 = apic_.Cr8();
+  if (!status.ok()) Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
+  return status.ok();
+}
+
+std::string UserVcpu::DoingNow() {
+  if (waiting_) {
+    const bool lost = world().fault.kind == abi::Fault::kNoStart && world().fault.cpu == cpu().value;
+    return lost ? "waiting for SIPI (its SIPIs are dropped: --fault=no-start)" : "waiting for SIPI";
+  }
+  const std::string interrupts = absl::StrCat("IF=", run().if_flag != 0 ? 1 : 0);
+  return absl::StrCat(halted_ ? "halted, " : "running, ", interrupts, ", ", DescribePlace(vcpu()));
+}
+
+}  // namespace sipi

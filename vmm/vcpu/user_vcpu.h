@@ -1,0 +1,82 @@
+// A vCPU whose local APIC is the model's (irqchip `user`): the target's side of INIT, SIPI, IPIs and
+// timers, and the injection of interrupts.
+//
+// States of the CPU, as this thread sees them:
+//
+//   waiting for SIPI --SIPI--> running --HLT--> halted
+//        ^                        |  ^             |  interrupt, NMI
+//        +---------INIT-----------+--+-------------+
+//
+// A CPU that waits or is halted sleeps on its mailbox, outside of KVM.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "apic/model/cpu_reset.h"
+#include "apic/model/local_apic.h"
+#include "vmm/vcpu/kick_timer.h"
+#include "vmm/vcpu/vcpu_thread.h"
+
+namespace sipi {
+
+class UserVcpu final : public VcpuThread {
+ public:
+  UserVcpu(const VcpuWorld& world, CpuNumber cpu, ApicId apic_id, CpuMailbox& mailbox,
+           size_t log_records);
+
+  const apic::LocalApic& apic() const { return apic_; }
+
+ protected:
+  Next Prepare() override;
+  bool HandleChipExit() override;
+  void AfterRun() override;
+  std::string DoingNow() override;
+
+ private:
+  // Interrupts on their way, as long as the profile's IPI latency is.
+  struct InFlight {
+    uint64_t due_ns;
+    CpuMailbox::VectorWords vectors;
+  };
+
+  // What was posted (user_vcpu.cc).
+  bool TakeWork(uint32_t work);
+  void TakeStartup();
+  void TakeInit();
+  bool Restart(const apic::CpuResetState& state);
+  void Start(Vector vector);
+  void TakeVectors();
+  void AcceptVectors(const CpuMailbox::VectorWords& vectors);
+
+  // What is due (user_vcpu.cc).
+  apic::Time Now() const;
+  void AcceptDue();
+  std::optional<uint64_t> NextDeadlineNs() const;
+  void Block(std::optional<uint64_t> deadline_ns);
+  bool WakesFromHalt();
+  bool Inject();
+
+  // Exits (user_vcpu_exits.cc).
+  void HandleMmio();
+  void HandleRdmsr();
+  void HandleWrmsr();
+  void Apply(const apic::WriteEffect& effect);
+  void Publish();
+  void RefreshTimer();
+
+  apic::LocalApic apic_;
+  bool waiting_;  // for a SIPI
+  bool halted_ = false;
+  bool nmi_pending_ = false;
+  bool has_run_ = false;    // since power-up or the last INIT: state in KVM must be reset whole
+  bool first_run_ = true;   // the next entry is the first after power-up or a SIPI
+  uint64_t cr0_at_init_ = apic::StateAfterPowerOn(0).cr0;
+  std::optional<uint64_t> timer_deadline_ns_;
+  std::deque<InFlight> in_flight_;
+  KickTimer kick_timer_;
+};
+
+}  // namespace sipi

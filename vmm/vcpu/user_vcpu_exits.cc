@@ -1,0 +1,131 @@
+// The exits of a vCPU with the model's APIC: HLT, x2APIC and APIC_BASE MSRs, the xAPIC page.
+#include <linux/kvm.h>
+
+#include <cstring>
+
+#include "vmm/vcpu/user_vcpu.h"
+
+namespace sipi {
+namespace {
+
+constexpr uint64_t kApicPageBytes = 0x1000;
+
+bool IsX2ApicMsr(uint32_t index) {
+  return index >= apic::kX2ApicMsrFirst && index <= apic::kX2ApicMsrLast;
+}
+
+}  // namespace
+
+void UserVcpu::AfterRun() {
+  // MOV CR8 does not exit: KVM hands the value over at the next exit (KVM API, section 5, cr8).
+  const uint8_t cr8 = static_cast<uint8_t>(run().cr8);
+  if (cr8 == apic_.Cr8()) return;
+  apic_.SetCr8(cr8);
+  Publish();
+}
+
+bool UserVcpu::HandleChipExit() {
+  switch (run().exit_reason) {
+    case KVM_EXIT_HLT:
+      halted_ = true;
+      return true;
+    case KVM_EXIT_MMIO:
+      HandleMmio();
+      return true;
+    case KVM_EXIT_X86_RDMSR:
+      HandleRdmsr();
+      return true;
+    case KVM_EXIT_X86_WRMSR:
+      HandleWrmsr();
+      return true;
+    case KVM_EXIT_IRQ_WINDOW_OPEN:
+    case KVM_EXIT_SET_TPR:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void UserVcpu::HandleMmio() {
+  auto& mmio = run().mmio;
+  const uint64_t page = apic::ApicBaseAddress(apic_.ReadApicBase());
+  const bool ours = apic_.mode() == apic::ApicMode::kXApic && mmio.phys_addr >= page &&
+                    mmio.phys_addr - page < kApicPageBytes && mmio.len == 4;
+  if (!ours) return UnhandledMmio();
+  const uint32_t offset = static_cast<uint32_t>(mmio.phys_addr - page);
+  uint32_t value = 0;
+  if (mmio.is_write != 0) {
+    std::memcpy(&value, mmio.data, sizeof value);
+    Apply(apic_.WriteMmio(offset, value, Now()));
+  } else {
+    value = apic_.ReadMmio(offset, Now());
+    std::memcpy(mmio.data, &value, sizeof value);
+  }
+}
+
+void UserVcpu::HandleRdmsr() {
+  auto& msr = run().msr;
+  msr.error = 0;
+  if (IsX2ApicMsr(msr.index)) {
+    const apic::ReadResult result = apic_.ReadMsr(msr.index, Now());
+    msr.error = result.fault ? 1 : 0;
+    msr.data = result.value;
+  } else if (msr.index == apic::kMsrApicBase) {
+    msr.data = apic_.ReadApicBase();
+  } else if (msr.index == apic::kMsrTscDeadline) {
+    msr.data = apic_.ReadTscDeadline(Now());
+  } else {
+    msr.error = 1;  // #GP, as for any MSR that a CPU does not have
+    ++tally().unhandled_msr;
+  }
+}
+
+void UserVcpu::HandleWrmsr() {
+  auto& msr = run().msr;
+  apic::WriteEffect effect;
+  if (IsX2ApicMsr(msr.index)) {
+    effect = apic_.WriteMsr(msr.index, msr.data, Now());
+  } else if (msr.index == apic::kMsrApicBase) {
+    effect = apic_.WriteApicBase(msr.data);
+  } else if (msr.index == apic::kMsrTscDeadline) {
+    effect = apic_.WriteTscDeadline(msr.data, Now());
+  } else {
+    effect.fault = true;
+    ++tally().unhandled_msr;
+  }
+  msr.error = effect.fault ? 1 : 0;
+  if (!effect.fault) Apply(effect);
+}
+
+void UserVcpu::Apply(const apic::WriteEffect& effect) {
+  using Kind = apic::WriteEffect::Kind;
+  switch (effect.kind) {
+    case Kind::kNone:
+    case Kind::kEoi:  // there is no I/O APIC to tell
+      return;
+    case Kind::kIpi:
+      world().chip->Send(effect.icr, cpu(), tally().sends);
+      return;
+    case Kind::kSelfIpi:
+      ++tally().sends.ipis;
+      return;
+    case Kind::kPriority:
+    case Kind::kRouting:
+      Publish();
+      return;
+    case Kind::kTimer:
+      RefreshTimer();
+      return;
+    case Kind::kModeChange:
+      Publish();
+      mailbox().startup().SetBsp(apic_.bsp());
+      RefreshTimer();
+      return;
+  }
+}
+
+void UserVcpu::Publish() { world().chip->routing().Publish(cpu(), apic_.Routing()); }
+
+void UserVcpu::RefreshTimer() { timer_deadline_ns_ = apic_.NextDeadlineNs(Now()); }
+
+}  // namespace sipi

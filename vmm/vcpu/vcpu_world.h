@@ -1,0 +1,58 @@
+// What all vCPU threads of one machine share, and whom they tell what happens.
+#pragma once
+
+#include <linux/kvm.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "apic/regs/types.h"
+#include "guest/abi/boot_params.h"
+#include "guest/abi/layout.h"
+#include "vmm/device/port_bus.h"
+#include "vmm/irqchip/idle_ledger.h"
+#include "vmm/irqchip/user_irqchip.h"
+#include "vmm/memory/guest_memory.h"
+#include "vmm/profile/profile.h"
+
+namespace sipi {
+
+// Called on vCPU threads; each may be called by many at once.
+class VcpuEvents {
+ public:
+  virtual ~VcpuEvents() = default;
+  // The guest wrote `value` to the exit port.
+  virtual void OnGuestExit(CpuNumber cpu, uint32_t value) = 0;
+  // This vCPU cannot go on; `diagnosis` says why.
+  virtual void OnFault(CpuNumber cpu, std::string diagnosis) = 0;
+  // May hold the CPU for as long as it does not return.
+  virtual void OnDoorbell(CpuNumber cpu, abi::Doorbell bell) = 0;
+  // Every vCPU is blocked for good.
+  virtual void OnAllIdle() = 0;
+};
+
+// Constant once the threads run, but for `memory`, which is set before the boot CPU's thread starts
+// and read by no CPU before the boot CPU has kicked it.
+struct VcpuWorld {
+  VcpuEvents* events = nullptr;
+  PortBus* ports = nullptr;
+  const GuestMemory* memory = nullptr;
+  UserIrqchip* chip = nullptr;   // irqchip user only, as is the next
+  IdleLedger* ledger = nullptr;
+  Profile profile;
+  abi::FaultSpec fault;
+  uint64_t seed = 1;
+  uint32_t tsc_khz = 0;
+  int64_t tsc_offset = 0;        // guest TSC - host TSC
+  kvm_sregs reset_sregs = {};    // of a vCPU that has not run
+  uint32_t sync_regs = 0;        // KvmFacts::sync_regs
+  uint32_t cpuid_signature = 0;  // CPUID 1 EAX: DX after reset
+  abi::ApicMode apic_mode = abi::ApicMode::kX2Apic;
+  bool has_tsc_deadline = true;
+  bool firmware_present = false;  // there is code at F000:FFF0 (tests)
+  // Tests: nanoseconds for which a CPU's thread is held before it does anything. Null: none.
+  std::function<uint64_t(CpuNumber)> thread_delay_ns;
+};
+
+}  // namespace sipi
