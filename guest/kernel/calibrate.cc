@@ -17,7 +17,9 @@ constexpr uint64_t kPmTimerHz = 3579545;  // ACPI 6.5, 4.8.3.3
 constexpr uint32_t kPmTimerMask = 0xffffff;
 constexpr uint32_t kMaxTries = 5;
 constexpr uint32_t kMaxBracketShare = 16;  // brackets may take 1/16 of the window
-constexpr uint32_t kDivideBy1 = 0xb;       // SDM vol 3A, figure 11-10
+// The divide register is left as INIT leaves it, at 0: divide by 2 (SDM vol 3A, 11.4.7.3 and figure
+// 11-10).
+constexpr uint32_t kDivisor = 2;
 
 struct Reading {
   uint64_t tsc = 0;      // middle of the bracket
@@ -49,32 +51,25 @@ uint32_t Khz(uint64_t ticks, uint32_t pm) {
   return static_cast<uint32_t>(ticks * (kPmTimerHz / 1000) / (pm == 0 ? 1 : pm));
 }
 
-void StopTimer() {
-  platform::ApicWrite(Reg::kLvtTimer, apic::kLvtMasked);
-  platform::ApicWrite(Reg::kTimerInitial, 0);
-}
-
 // A first idea of the timer's frequency, within a few percent: counts down over a tenth of the
 // window.
 uint32_t GuessBusKhz(uint32_t window_us) {
-  platform::ApicWrite(Reg::kLvtTimer, apic::kLvtMasked);
-  platform::ApicWrite(Reg::kTimerDivide, kDivideBy1);
   platform::ApicWrite(Reg::kTimerInitial, 0xffffffff);
   const uint32_t pm_begin = platform::ReadPmTimer();
   const uint32_t count_begin = platform::ApicRead(Reg::kTimerCurrent);
   platform::WaitPmTicks(pm_begin, PmTicksOfUs(window_us / 10 + 20));
   const uint32_t count_end = platform::ApicRead(Reg::kTimerCurrent);
   const uint32_t pm_end = platform::ReadPmTimer();
-  StopTimer();
-  return Khz(count_begin - count_end, (pm_end - pm_begin) & kPmTimerMask);
+  platform::ApicWrite(Reg::kTimerInitial, 0);
+  return Khz(uint64_t{count_begin - count_end} * kDivisor, (pm_end - pm_begin) & kPmTimerMask);
 }
 
 // One window. `guess_khz` only says how long to sleep.
 Sample TakeSample(PerCpu& self, uint32_t window_us, uint32_t guess_khz) {
-  const uint64_t period = uint64_t{guess_khz} * window_us / 1000 + 1;
+  const uint64_t period = uint64_t{guess_khz / kDivisor} * window_us / 1000 + 1;
   self.timer_armed_ticks = 0;
   self.timer_fired = 0;
-  platform::ApicWrite(Reg::kTimerDivide, kDivideBy1);
+  self.timer_mask_when_fired = apic::kLvtTimerPeriodic | apic::kLvtMasked | abi::kTimerVector;
   platform::ApicWrite(Reg::kLvtTimer, apic::kLvtTimerPeriodic | abi::kTimerVector);
   const Reading begin = ReadBoth();
   platform::ApicWrite(Reg::kTimerInitial, static_cast<uint32_t>(period));
@@ -82,15 +77,16 @@ Sample TakeSample(PerCpu& self, uint32_t window_us, uint32_t guess_khz) {
   while (self.timer_fired == 0) platform::HaltEnabled();
   const uint32_t current = platform::ApicRead(Reg::kTimerCurrent);
   const Reading end = ReadBoth();
-  StopTimer();
+  platform::ApicWrite(Reg::kTimerInitial, 0);  // stopped
+  self.timer_mask_when_fired = 0;
 
   const uint32_t pm = (end.pm - begin.pm) & kPmTimerMask;
   const uint64_t partial = period - current;
-  const uint64_t expected = uint64_t{guess_khz} * pm / (kPmTimerHz / 1000);
+  const uint64_t expected = uint64_t{guess_khz / kDivisor} * pm / (kPmTimerHz / 1000);
   const uint64_t periods = expected > partial ? (expected - partial + period / 2) / period : 0;
   Sample sample;
   sample.tsc_khz = Khz(end.tsc - begin.tsc, pm);
-  sample.bus_khz = Khz(periods * period + partial, pm);
+  sample.bus_khz = Khz((periods * period + partial) * kDivisor, pm);
   sample.bracket_ticks = begin.bracket + end.bracket;
   sample.good = sample.bracket_ticks * kMaxBracketShare <= end.tsc - begin.tsc;
   return sample;

@@ -81,6 +81,9 @@ void RunCalled(PerCpu& self) {
 }
 
 void HandleInterrupt(PerCpu& self, Vector vector) {
+  if (vector.value == abi::kTimerVector && self.timer_mask_when_fired != 0) {
+    platform::ApicWrite(apic::Reg::kLvtTimer, self.timer_mask_when_fired);
+  }
   EndOfInterrupt();
   switch (vector.value) {
     case abi::kTimerVector:

@@ -16,7 +16,9 @@ struct PerCpu {
   Kernel* kernel;
   abi::CpuSlot* slot;
   CpuNumber cpu;
-  uint32_t timer_fired;        // set by the timer interrupt
+  uint32_t timer_fired;  // set by the timer interrupt
+  uint32_t
+      timer_mask_when_fired;   // what the timer interrupt writes to the LVT; 0: it leaves it alone
   uint64_t timer_armed_ticks;  // when the armed timer fires; 0: none is armed
 };
 

@@ -24,6 +24,7 @@ Error PrepareTimers(PerCpu& self, CpuNumber cpu) {
   PerCpu& area = self.kernel->percpu(cpu);
   area.timer_armed_ticks = 0;
   area.timer_fired = 0;
+  area.timer_mask_when_fired = 0;
   return Error::kNone;
 }
 

@@ -229,10 +229,8 @@ payload_\name\()_end:
     payload_end ap_count_and_halt
 
     payload ap_triple_fault
-    lidt cs:[1f - payload_ap_triple_fault]
+    lidt [0x700]                    // zeros: no entry fits its limit
     ud2
-1:  .word 0
-    .long 0
     payload_end ap_triple_fault
 
     payload ap_ring

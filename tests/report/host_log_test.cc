@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 namespace sipi {
 namespace {
 
@@ -34,22 +32,6 @@ TEST(HostLog, OfNoCapacityLosesEverything) {
   log.Emit(TraceEvent::kRunEnd);
   EXPECT_TRUE(log.records().empty());
   EXPECT_EQ(log.lost(), 1u);
-}
-
-TEST(HostLog, ReaderOfAnotherThreadSeesAWholePrefix) {
-  constexpr uint32_t kCount = 20'000;
-  HostLog log(kCount);
-  std::thread writer([&log] {
-    for (uint32_t i = 0; i < kCount; ++i) log.Emit(TraceEvent::kScenario, 1, i);
-  });
-  size_t seen = 0;
-  while (seen < kCount) {
-    const auto records = log.records();
-    ASSERT_GE(records.size(), seen);
-    for (; seen < records.size(); ++seen) ASSERT_EQ(records[seen].value, seen);
-  }
-  writer.join();
-  EXPECT_EQ(log.lost(), 0u);
 }
 
 }  // namespace

@@ -108,7 +108,10 @@ std::string MissingCpus(const RunRecord& record) {
 std::string Counters(const RunRecord& record) {
   if (record.counters.empty()) return "";
   TextTable table({{"counter", Align::kLeft}, {"value"}});
-  for (const auto& [name, value] : record.counters) table.AddRow({name, absl::StrCat(value)});
+  // What never happened stands in the JSON file only.
+  for (const auto& [name, value] : record.counters) {
+    if (value != 0) table.AddRow({name, absl::StrCat(value)});
+  }
   return absl::StrCat("\n", table.Render());
 }
 

@@ -1,6 +1,8 @@
 // Boot CPU entry, descriptor tables, page tables and interrupt stubs. Everything that can be data is data: in an
 // emulated ring 0 each instruction costs, so no table is built at run time.
 
+#include "guest/platform/x86/asm_constants.h"
+
 #define KERNEL_CS 0x08
 #define ISR_BASE 0x101000   // guest.ld places .isr here; the IDT below is computed from it
 
@@ -102,7 +104,7 @@ sipi_isr_base:
     .set vector, 0
     .rept 256
     .balign 16
-    .if vector == 0xf0              // abi::kWakeVector: the way back is all its work
+    .if vector == SIPI_WAKE_VECTOR  // the way back is all its work
     jmp sipi_wake
     .else
     .if !(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30)

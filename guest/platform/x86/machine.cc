@@ -3,14 +3,18 @@
 
 #include <cstddef>
 
-#include "guest/kernel/wait.h"
+#include "guest/platform/x86/asm_constants.h"
 
 namespace sipi::platform {
 
-// trampoline.S counts on these.
-static_assert(offsetof(abi::ResultPage, trampoline_holder) == 24);
-static_assert(offsetof(abi::ResultPage, unknown_apic_ids) == 292);
-static_assert(offsetof(abi::ResultPage, unknown_apic_id) == 296);
+static_assert(SIPI_TRAMPOLINE_PAGE == abi::kTrampolineGpa);
+static_assert(SIPI_TRAMPOLINE_PARAMS == kTrampolineParamsOffset);
+static_assert(SIPI_APIC_HASH_MULTIPLIER == abi::kApicHashMultiplier);
+static_assert(SIPI_WAKE_VECTOR == abi::kWakeVector);
+static_assert(offsetof(abi::ResultPage, trampoline_holder) == SIPI_RESULT_HOLDER);
+static_assert(offsetof(abi::ResultPage, unknown_apic_ids) == SIPI_RESULT_UNKNOWN_COUNT);
+static_assert(offsetof(abi::ResultPage, unknown_apic_id) == SIPI_RESULT_UNKNOWN_ID);
+static_assert(offsetof(abi::PerCpuHeader, self) == SIPI_PERCPU_SELF);
 static_assert(offsetof(TrampolineParams, result) == 56);
 
 namespace {
@@ -62,7 +66,8 @@ void WaitPmTicks(uint32_t begin, uint32_t ticks) {
 uint32_t MeasureBusKhz(uint32_t tsc_khz) {
   constexpr uint32_t kWindowUs = 100;
   ApicWrite(apic::Reg::kLvtTimer, apic::kLvtMasked);
-  ApicWrite(apic::Reg::kTimerDivide, 0xb);
+  constexpr uint32_t kDivideBy1 = 0xb;
+  ApicWrite(apic::Reg::kTimerDivide, kDivideBy1);
   ApicWrite(apic::Reg::kTimerInitial, 0xffffffff);
   const uint64_t begin = NowTicks();
   const uint32_t count_begin = ApicRead(apic::Reg::kTimerCurrent);

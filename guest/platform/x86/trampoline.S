@@ -5,8 +5,9 @@
 // has its own stack, so without the lock all APs pass at once). The ID comes from the APIC itself, in whichever mode.
 // The lock is released once the AP stands on its own stack. Registers kept: ESI, EDI the TSC at the first instruction.
 
-#define PAGE 0x8000
-#define PARAMS (PAGE + 0xf00)       // platform::TrampolineParams
+#include "guest/platform/x86/asm_constants.h"
+
+#define PARAMS (SIPI_TRAMPOLINE_PAGE + SIPI_TRAMPOLINE_PARAMS)  // platform::TrampolineParams
 #define P_LOCK (PARAMS + 0)
 #define P_USE_LOCK (PARAMS + 4)
 #define P_CR3 (PARAMS + 8)
@@ -20,9 +21,6 @@
 #define P_KERNEL (PARAMS + 48)
 #define P_RESULT (PARAMS + 56)
 
-#define RESULT_HOLDER 24            // offsets in abi::ResultPage; machine.cc asserts them
-#define RESULT_UNKNOWN_COUNT 292
-#define RESULT_UNKNOWN_ID 296
 #define YIELD_PORT 0x80             // POST code port: an exit, so that a host with few cores can run the holder
 
     .section .trampoline, "ax"
@@ -71,7 +69,7 @@ t_apic_id:                          // -> EAX; needs the mode first
     shrl $24, %eax
 t_lookup:                           // EAX = ID -> EBP = CPU number
     movl P_HASH_SHIFT, %ecx
-    imull $0x9e3779b1, %eax, %r9d   // abi::kApicHashMultiplier
+    imull $SIPI_APIC_HASH_MULTIPLIER, %eax, %r9d
     shrl %cl, %r9d
     movq P_HASH, %rbx
 1:  movl 4(%rbx,%r9,8), %ebp
@@ -91,7 +89,7 @@ t_known:
     addq P_PERCPU, %rax             // RAX = per-CPU block
     leaq (%rax,%rcx), %rsp          // its end is the stack's top
     movq P_RESULT, %rdx
-    movl %ebp, RESULT_HOLDER(%rdx)
+    movl %ebp, SIPI_RESULT_HOLDER(%rdx)
     movb $0, P_LOCK                 // own stack: the next AP may come
     lidt sipi_idt_descriptor
     shlq $32, %rdi
@@ -144,8 +142,8 @@ t_check_cpuid:
     je t_known
 t_unknown:                          // EAX = the ID that fits nobody
     movq P_RESULT, %rdx
-    movl %eax, RESULT_UNKNOWN_ID(%rdx)
-    lock incl RESULT_UNKNOWN_COUNT(%rdx)
+    movl %eax, SIPI_RESULT_UNKNOWN_ID(%rdx)
+    lock incl SIPI_RESULT_UNKNOWN_COUNT(%rdx)
     movb $0, P_LOCK
 1:  cli
     hlt
@@ -162,7 +160,7 @@ t_gdt:
     .quad 0x00cf93000000ffff
 
     // A stray AP must fault at once instead of wandering.
-    .fill 0xf00 - (. - sipi_trampoline), 1, 0xcc
+    .fill SIPI_TRAMPOLINE_PARAMS - (. - sipi_trampoline), 1, 0xcc
     .fill 0x100, 1, 0
 
     .section .note.GNU-stack, "", @progbits

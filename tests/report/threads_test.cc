@@ -1,0 +1,50 @@
+// What vmm/timeline and vmm/report do between threads; meant for ThreadSanitizer builds too.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "vmm/report/file_writer.h"
+#include "vmm/timeline/host_log.h"
+
+namespace sipi {
+namespace {
+
+using abi::TraceEvent;
+
+TEST(HostLog, ReaderOfAnotherThreadSeesAWholePrefix) {
+  constexpr uint32_t kCount = 20'000;
+  HostLog log(kCount);
+  std::thread writer([&log] {
+    for (uint32_t i = 0; i < kCount; ++i) log.Emit(TraceEvent::kScenario, 1, i);
+  });
+  size_t seen = 0;
+  while (seen < kCount) {
+    const auto records = log.records();
+    ASSERT_GE(records.size(), seen);
+    for (; seen < records.size(); ++seen) ASSERT_EQ(records[seen].value, seen);
+  }
+  writer.join();
+  EXPECT_EQ(log.lost(), 0u);
+}
+
+TEST(FileWriter, WritesToAPipe) {
+  std::string dir = testing::TempDir() + "/sipi_pipe_" + std::string(6, 'X');
+  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const std::string pipe = dir + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::ostringstream got;
+  std::thread reader([&] { got << std::ifstream(pipe).rdbuf(); });
+  const std::string content(200'000, 'x');  // more than a pipe holds
+  EXPECT_TRUE(WriteResultFile(pipe, content).ok());
+  reader.join();
+  EXPECT_EQ(got.str(), content);
+  std::filesystem::remove_all(dir);
+}
+
+}  // namespace
+}  // namespace sipi
