@@ -16,7 +16,7 @@ using apic::Reg;
 constexpr uint64_t kPmTimerHz = 3579545;  // ACPI 6.5, 4.8.3.3
 constexpr uint32_t kPmTimerMask = 0xffffff;
 constexpr uint32_t kMaxTries = 5;
-constexpr uint32_t kMaxBracketShare = 16;  // brackets may take 1/16 of the window
+constexpr uint32_t kMaxBracketShare = 8;  // brackets may take 1/8 of the window
 // The divide register is left as INIT leaves it, at 0: divide by 2 (SDM vol 3A, 11.4.7.3 and figure
 // 11-10).
 constexpr uint32_t kDivisor = 2;

@@ -240,9 +240,9 @@ TEST_F(PayloadTest, DamagedHeadersNeverCrash) {
   std::mt19937 random(7);
   size_t loaded = 0;
   for (const Bytes& good : GoodImages()) {
-    for (int round = 0; round < 20'000; ++round) {
+    for (uint32_t round = 0; round < 20'000; ++round) {
       Bytes bad = good;
-      for (uint32_t i = 0; i <= round % 4u; ++i) {
+      for (uint32_t i = 0; i <= round % 4; ++i) {
         bad[random() % std::min<size_t>(bad.size(), 0x2a0)] = static_cast<std::byte>(random());
       }
       const auto payload = Load(bad);

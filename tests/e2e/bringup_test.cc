@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-void ExpectAllOnline(const Run& run, uint32_t cpus) {
+void ExpectAllOnline(const RunResult& run, uint32_t cpus) {
   ASSERT_EQ(run.finished.status, 0) << run.finished.err << run.finished.out;
   EXPECT_EQ(run.json["cpus_offered"], cpus);
   EXPECT_EQ(run.json["cpus_online"], cpus);
@@ -39,7 +39,7 @@ class EveryStrategy : public testing::TestWithParam<Point> {};
 TEST_P(EveryStrategy, BringsAllOnline) {
   SKIP_WITHOUT_KVM();
   const auto [strategy, irqchip, cpus] = GetParam();
-  const Run run = SipiRun({"--cpus=" + std::to_string(cpus), std::string("--strategy=") + strategy,
+  const RunResult run = SipiRun({"--cpus=" + std::to_string(cpus), std::string("--strategy=") + strategy,
                            std::string("--irqchip=") + irqchip, "--topology=threads=1"});
   ExpectAllOnline(run, static_cast<uint32_t>(cpus));
   ExpectOrderPerCpu(run.json);
@@ -60,7 +60,7 @@ TEST_P(EveryKnob, BringsAllOnline) {
   const auto [knob, irqchip] = GetParam();
   for (const char* strategy : {"serial", "kick", "full"}) {
     for (const char* cpus : {"2", "12", "64"}) {
-      const Run run = SipiRun({std::string("--cpus=") + cpus, "--topology=threads=2",
+      const RunResult run = SipiRun({std::string("--cpus=") + cpus, "--topology=threads=2",
                                std::string("--strategy=") + strategy,
                                std::string("--irqchip=") + irqchip, knob});
       ExpectAllOnline(run, static_cast<uint32_t>(std::stoi(cpus)));
@@ -88,7 +88,7 @@ class ReuseScope : public testing::TestWithParam<const char*> {};
 TEST_P(ReuseScope, DecidesWhoCalibrates) {
   SKIP_WITHOUT_KVM();
   const std::string scope = GetParam();
-  const Run run = SipiRun({"--cpus=16", "--topology=sockets=2,cores=4,threads=2",
+  const RunResult run = SipiRun({"--cpus=16", "--topology=sockets=2,cores=4,threads=2",
                            "--strategy=serial+reuse", "--reuse-scope=" + scope});
   ExpectAllOnline(run, 16);
   int calibrated = 0;
@@ -104,7 +104,7 @@ class Largest : public testing::TestWithParam<const char*> {};
 
 TEST_P(Largest, AThousandAndTwentyFourComeUp) {
   SKIP_WITHOUT_KVM();
-  const Run run =
+  const RunResult run =
       SipiRun({"--cpus=1024", std::string("--irqchip=") + GetParam(), "--strategy=full"});
   ExpectAllOnline(run, 1024);
 }
@@ -120,7 +120,7 @@ TEST(XApic, GoesUpTo255Cpus) {
 
 TEST(Topology, TwoSocketsOfSixteenCoresOfTwoThreadsHaveTheirIds) {
   SKIP_WITHOUT_KVM();
-  const Run run =
+  const RunResult run =
       SipiRun({"--cpus=64", "--topology=sockets=2,cores=16,threads=2", "--strategy=full"});
   ExpectAllOnline(run, 64);
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(run.json["cpus"][i]["apic_id"], i);
@@ -129,7 +129,7 @@ TEST(Topology, TwoSocketsOfSixteenCoresOfTwoThreadsHaveTheirIds) {
 TEST(Topology, SparseIdsComeUpWithDenseNumbers) {
   SKIP_WITHOUT_KVM();
   for (const char* irqchip : {"--irqchip=user", "--irqchip=kernel"}) {
-    const Run run = SipiRun({"--cpus=5", "--apic-ids=7,0,254,256,4095", irqchip, "--strategy=full",
+    const RunResult run = SipiRun({"--cpus=5", "--apic-ids=7,0,254,256,4095", irqchip, "--strategy=full",
                              "--scenario=ipi-all"});
     ExpectAllOnline(run, 5);
     const std::vector<uint32_t> ids{7, 0, 254, 256, 4095};
@@ -140,7 +140,7 @@ TEST(Topology, SparseIdsComeUpWithDenseNumbers) {
 // G3: every primary is alive before any sibling is kicked.
 TEST(PrimaryFirst, KicksNoSiblingBeforeThePrimariesAreOnline) {
   SKIP_WITHOUT_KVM();
-  const Run run =
+  const RunResult run =
       SipiRun({"--cpus=32", "--topology=cores=16,threads=2", "--strategy=primary-first"});
   ExpectAllOnline(run, 32);
   int64_t last_primary_online = 0, first_sibling_kicked = INT64_MAX;
@@ -157,7 +157,7 @@ TEST(PrimaryFirst, KicksNoSiblingBeforeThePrimariesAreOnline) {
 
 TEST(Veto, FallsBackToSerialAndSaysWhy) {
   SKIP_WITHOUT_KVM();
-  const Run run = SipiRun({"--cpus=4", "--strategy=full", "--veto=vendor"});
+  const RunResult run = SipiRun({"--cpus=4", "--strategy=full", "--veto=vendor"});
   ExpectAllOnline(run, 4);
   EXPECT_NE((run.finished.out + run.finished.err).find("vendor"), std::string::npos)
       << run.finished.out;
@@ -170,12 +170,12 @@ TEST(Veto, FallsBackToSerialAndSaysWhy) {
 TEST(Counts, OfInitsAndSipisAreTheSequences) {
   SKIP_WITHOUT_KVM();
   for (const char* strategy : {"serial", "kick", "full", "tree"}) {
-    const Run run = SipiRun({"--cpus=16", std::string("--strategy=") + strategy});
+    const RunResult run = SipiRun({"--cpus=16", std::string("--strategy=") + strategy});
     ExpectAllOnline(run, 16);
     EXPECT_EQ(run.json["counters"]["guest.inits"], 15) << strategy;
     EXPECT_EQ(run.json["counters"]["guest.startups"], 30) << strategy;
   }
-  const Run broadcast = SipiRun({"--cpus=16", "--strategy=broadcast"});
+  const RunResult broadcast = SipiRun({"--cpus=16", "--strategy=broadcast"});
   EXPECT_EQ(broadcast.json["counters"]["guest.inits"], 1);
   EXPECT_EQ(broadcast.json["counters"]["guest.startups"], 2);
 }

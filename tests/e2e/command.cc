@@ -91,15 +91,16 @@ Finished Sipi(const std::vector<std::string>& args, const How& how) {
 }
 
 bool KvmUsable() {
-  static const bool usable = Sipi({"doctor"}).status == 0;
-  return usable;
+  static const int status = Sipi({"doctor"}).status;
+  EXPECT_NE(status, 127) << "SIPI_BINARY does not name the command";
+  return status == 0 || status == 127;
 }
 
-Run SipiRun(std::vector<std::string> args, const How& how) {
+RunResult SipiRun(std::vector<std::string> args, const How& how) {
   const std::string path = TempPath("run.json");
   args.insert(args.begin(), "run");
   args.push_back("--json=" + path);
-  Run run;
+  RunResult run;
   run.finished = Sipi(args, how);
   const std::string text = ReadWholeFile(path);
   run.json = nlohmann::json::parse(text, nullptr, false);

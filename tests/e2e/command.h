@@ -18,9 +18,9 @@ struct Finished {
 
 struct How {
   double timeout_s = 60;
-  std::string stdout_to;                       // a file instead of the pipe
-  std::function<void(int pid)> while_running;  // called once, right after the start
-  std::function<void()> in_child;  // called between fork and exec; async-signal-safe calls only
+  std::string stdout_to = {};                       // a file instead of the pipe
+  std::function<void(int pid)> while_running = {};  // called once, right after the start
+  std::function<void()> in_child = {};  // called between fork and exec; async-signal-safe calls only
 };
 
 // argv[0] is taken from the environment variable SIPI_BINARY, which meson sets.
@@ -31,11 +31,11 @@ bool KvmUsable();
 
 // Runs `sipi run` with --json and gives the JSON; fails the test if the file is not there or is not
 // JSON.
-struct Run {
+struct RunResult {
   Finished finished;
   nlohmann::json json;
 };
-Run SipiRun(std::vector<std::string> args, const How& how = {});
+RunResult SipiRun(std::vector<std::string> args, const How& how = {});
 
 // A fresh path in a directory of this test process.
 std::string TempPath(const std::string& name);

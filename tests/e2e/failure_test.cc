@@ -32,7 +32,7 @@ class DeadAp : public testing::TestWithParam<std::tuple<const char*, const char*
 TEST_P(DeadAp, IsNamedWhileAllOthersComeUp) {
   SKIP_WITHOUT_KVM();
   const auto [strategy, irqchip] = GetParam();
-  const Run run = SipiRun({"--cpus=8", std::string("--strategy=") + strategy,
+  const RunResult run = SipiRun({"--cpus=8", std::string("--strategy=") + strategy,
                            std::string("--irqchip=") + irqchip, "--fault=no-start@5",
                            "--handshake-timeout-ms=300"});
   EXPECT_EQ(run.finished.status, 3) << run.finished.err;
@@ -51,12 +51,12 @@ TEST(LostSipi, EitherOneIsMadeUpForByTheOther) {
   SKIP_WITHOUT_KVM();
   for (const char* strategy : {"serial", "full"}) {
     for (const char* fault : {"lost-sipi1@9", "lost-sipi2@9"}) {
-      const Run run = SipiRun(
+      const RunResult run = SipiRun(
           {"--cpus=64", std::string("--strategy=") + strategy, std::string("--fault=") + fault});
       EXPECT_EQ(run.finished.status, 0) << fault << run.finished.err;
       EXPECT_EQ(run.json["cpus_online"], 64);
     }
-    const Run both = SipiRun({"--cpus=64", std::string("--strategy=") + strategy,
+    const RunResult both = SipiRun({"--cpus=64", std::string("--strategy=") + strategy,
                               "--fault=lost-sipis@9", "--handshake-timeout-ms=300"});
     EXPECT_EQ(both.finished.status, 3);
     EXPECT_EQ(both.json["cpus_online"], 63);
@@ -68,9 +68,9 @@ TEST(LostSipi, EitherOneIsMadeUpForByTheOther) {
 // from CPUID.
 TEST(LyingFirmware, OnlyHurtsWhereTheIdComesFromCpuid) {
   SKIP_WITHOUT_KVM();
-  const Run apic = SipiRun({"--cpus=8", "--strategy=full", "--firmware-lies=3"});
+  const RunResult apic = SipiRun({"--cpus=8", "--strategy=full", "--firmware-lies=3"});
   EXPECT_EQ(apic.finished.status, 0) << apic.finished.err;
-  const Run cpuid = SipiRun({"--cpus=8", "--strategy=full", "--firmware-lies=3", "--ap-id=cpuid-b",
+  const RunResult cpuid = SipiRun({"--cpus=8", "--strategy=full", "--firmware-lies=3", "--ap-id=cpuid-b",
                              "--handshake-timeout-ms=300"});
   EXPECT_EQ(cpuid.finished.status, 3);
   EXPECT_EQ(cpuid.json["cpus_online"], 7);
@@ -81,7 +81,7 @@ TEST(LyingFirmware, OnlyHurtsWhereTheIdComesFromCpuid) {
 TEST(FailingStep, IsRolledBackAndNamed) {
   SKIP_WITHOUT_KVM();
   for (const char* state : {"40", "147", "234"}) {
-    const Run run =
+    const RunResult run =
         SipiRun({"--cpus=4", "--strategy=serial", std::string("--fault=fail-step@2:") + state});
     EXPECT_EQ(run.finished.status, 3) << state << run.finished.err;
     EXPECT_EQ(run.json["cpus_online"], 3) << state;
@@ -95,7 +95,7 @@ TEST(FailingStep, IsRolledBackAndNamed) {
 // nobody.
 TEST(LateAp, SeesThatItWasCancelledAndParks) {
   SKIP_WITHOUT_KVM();
-  const Run run = SipiRun({"--cpus=4", "--strategy=serial", "--fault=late@2:600",
+  const RunResult run = SipiRun({"--cpus=4", "--strategy=serial", "--fault=late@2:600",
                            "--handshake-timeout-ms=200", "--scenario=ipi-all"});
   EXPECT_EQ(run.finished.status, 3) << run.finished.err;
   EXPECT_EQ(run.json["cpus_online"], 3);
@@ -111,11 +111,7 @@ struct Device {
 
 TEST(KvmDevice, EachProblemHasItsOwnMessageAndStatus) {
   const std::string regular = TempPath("not-kvm");
-  {
-    Finished ignored;
-    (void)ignored;
-    close(creat(regular.c_str(), 0600));
-  }
+  fclose(fopen(regular.c_str(), "w"));
   for (const Device& device :
        {Device{"/dev/no-such-kvm", 7, "modprobe"}, Device{"/dev/null", 9, "/dev/null"},
         Device{regular.c_str(), 9, "not-kvm"}}) {
@@ -209,7 +205,7 @@ class BrokenGuest : public testing::TestWithParam<std::tuple<Broken, const char*
 TEST_P(BrokenGuest, IsStoppedAndSaid) {
   SKIP_WITHOUT_KVM();
   const auto [broken, irqchip] = GetParam();
-  const Run run = SipiRun({"--cpus=64", "--strategy=full", std::string("--irqchip=") + irqchip,
+  const RunResult run = SipiRun({"--cpus=64", "--strategy=full", std::string("--irqchip=") + irqchip,
                            std::string("--fault=") + broken.fault, "--time-limit-s=3"});
   EXPECT_EQ(run.finished.status, broken.status) << run.finished.err << run.finished.out;
   EXPECT_TRUE(Mentions(run.finished, broken.says)) << run.finished.err << run.finished.out;
@@ -274,7 +270,7 @@ TEST_P(Signals, EndTheRunWithinASecondAndKeepTheTimeline) {
   SKIP_WITHOUT_KVM();
   const int signal = GetParam();
   std::thread killer;
-  const Run run = SipiRun({"--cpus=16", "--strategy=full", "--fault=hang@3", "--time-limit-s=30"},
+  const RunResult run = SipiRun({"--cpus=16", "--strategy=full", "--fault=hang@3", "--time-limit-s=30"},
                           {.while_running = [&](int pid) {
                             killer = std::thread([=] {
                               usleep(500000);

@@ -77,10 +77,10 @@ TEST(Trace, OpensInPerfettoAndShowsAStaircaseForSerialAndAWallForFull) {
   SKIP_WITHOUT_KVM();
   const std::string serial_trace = TempPath("serial.trace.json"),
                     full_trace = TempPath("full.trace.json");
-  const Run serial = SipiRun({"--cpus=64", "--strategy=serial", "--trace=" + serial_trace});
-  const Run full = SipiRun({"--cpus=64", "--strategy=full", "--trace=" + full_trace});
+  const RunResult serial = SipiRun({"--cpus=64", "--strategy=serial", "--trace=" + serial_trace});
+  const RunResult full = SipiRun({"--cpus=64", "--strategy=full", "--trace=" + full_trace});
   for (const std::string& path : {serial_trace, full_trace}) {
-    for (const std::string& broken : TraceRuleViolations(ReadWholeFile(path)))
+    for (const std::string& broken : CheckTrace(ReadWholeFile(path)).violations)
       ADD_FAILURE() << path << ": " << broken;
   }
   // Staircase: no two APs are between kick and online at once. Wall: the last is kicked before most

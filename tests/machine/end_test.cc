@@ -1,6 +1,5 @@
 // How runs end: in every case all threads stop within a second, and the reason is told.
 #include <gtest/gtest.h>
-#include <linux/kvm.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include "tests/machine/machine_fixture.h"
 #include "vmm/device/monotonic_clock.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/fault_report.h"
 
 namespace sipi {
@@ -20,19 +20,7 @@ bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Case V4.
-TEST_P(EachIrqchip, TripleFaultOnAnApNamesTheCpuAndItsRegisters) {
-  Make(Options(8, GetParam()), payload::boot_start_then_exit(), payload::ap_triple_fault());
-  const RunEnd end = Run();
-  ASSERT_EQ(end.kind, EndKind::kFault) << Doings();
-  // Where KVM cannot emulate the exception it says so instead; then there is no triple fault to see.
-  if (!Has(end.text, "triple fault")) GTEST_SKIP() << "this KVM reports: " << end.text;
-  EXPECT_TRUE(Has(end.text, "triple fault on CPU " + std::to_string(end.cpu.value))) << end.text;
-  EXPECT_TRUE(Has(end.text, "RIP 0x6, CS 0x0800 base 0x8000")) << end.text;
-  EXPECT_TRUE(Has(end.text, "IDT base 0x0 limit 0x0")) << end.text;
-  EXPECT_TRUE(Has(end.text, "bytes at RIP: 0f 0b")) << end.text;
-}
-
+// Case V4; its triple fault is in run_machine_test.cc.
 TEST_P(EachIrqchip, AllCpusHaltedForGoodIsDetected) {
   Make(Options(4, GetParam()), payload::boot_start_then_halt(), payload::ap_count_and_halt());
   const uint64_t begin_ns = MonotonicNs();

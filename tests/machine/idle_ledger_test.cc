@@ -41,8 +41,9 @@ TEST(IdleLedger, AWakeUpDuringTheLookAtTheMailboxesIsSeen) {
   }));
 }
 
-// Threads that pass tokens on at random until each token has made its hops, then block for good. The
-// ledger may report idleness only when no token is left; and in the end somebody must report it.
+// Threads that pass tokens on at random until each token has made its hops, then block for good.
+// The ledger may report idleness only when no token is left; and in the end somebody must report
+// it.
 TEST(IdleLedger, ReportsExactlyTheEndOfRandomMessagePassing) {
   constexpr uint32_t kThreads = 8;
   constexpr uint64_t kHops = 20'000;

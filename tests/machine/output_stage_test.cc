@@ -19,9 +19,7 @@
 namespace sipi {
 namespace {
 
-std::span<const std::byte> Bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 struct Pipe {
   Pipe() {
@@ -95,9 +93,8 @@ TEST(OutputStage, AReaderThatStopsReadingBlocksNobodyAndWhatIsDroppedIsCounted) 
   EXPECT_LT(MonotonicNs() - begin_ns, 2'000'000'000u) << "a stuck reader must not hold the end";
   EXPECT_EQ(summary.written_bytes + summary.dropped_bytes, 10'000'000u);
   EXPECT_GT(summary.dropped_bytes, 9'000'000u);
-  EXPECT_EQ(DescribeDropped(summary),
-            "serial output: " + std::to_string(summary.dropped_bytes) +
-                " bytes dropped (the reader did not keep up)");
+  EXPECT_EQ(DescribeDropped(summary), "serial output: " + std::to_string(summary.dropped_bytes) +
+                                          " bytes dropped (the reader did not keep up)");
 }
 
 TEST(OutputStage, AReaderThatGoesAwayDoesNotKillTheProcess) {
@@ -156,8 +153,7 @@ TEST(OutputStage, AFullDeviceDropsAndCounts) {
   const OutputSummary summary = stage->Finish(1000);
   EXPECT_EQ(summary.error, ENOSPC);
   EXPECT_EQ(summary.dropped_bytes, 100u);
-  EXPECT_EQ(DescribeDropped(summary),
-            "serial output: 100 bytes dropped (No space left on device)");
+  EXPECT_EQ(DescribeDropped(summary), "serial output: 100 bytes dropped (No space left on device)");
 }
 
 TEST(OutputStage, NowhereSwallowsEverythingWithoutComplaint) {

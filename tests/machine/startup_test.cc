@@ -165,8 +165,8 @@ abi::FaultSpec FaultOn(uint32_t cpu, abi::Fault kind, uint64_t value = 0) {
 
 // Case A13.
 TEST_F(UserIrqchipTest, EitherSipiIsEnough) {
-  for (const abi::Fault lost : {abi::Fault::kLostSipi1, abi::Fault::kLostSipi2,
-                                abi::Fault::kLostInit}) {
+  for (const abi::Fault lost :
+       {abi::Fault::kLostSipi1, abi::Fault::kLostSipi2, abi::Fault::kLostInit}) {
     MachineOptions options = Options(8);
     options.fault = FaultOn(3, lost);
     Make(std::move(options), payload::boot_start_then_exit(), payload::ap_count_and_halt());

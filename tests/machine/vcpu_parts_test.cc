@@ -114,10 +114,10 @@ TEST(VcpuInspection, OnlyWhatNothingOfItsOwnCanWakeIsBlocked) {
 TEST(EndLatch, TheFirstReasonCounts) {
   EndLatch latch;
   EXPECT_FALSE(latch.IsSet());
-  EXPECT_TRUE(latch.Set({.kind = EndKind::kFault, .cpu = CpuNumber(3), .code = 0, .text = "first",
-                         .error = {}}));
-  EXPECT_FALSE(latch.Set({.kind = EndKind::kGuestExit, .cpu = {}, .code = 0, .text = {},
-                          .error = {}}));
+  EXPECT_TRUE(latch.Set(
+      {.kind = EndKind::kFault, .cpu = CpuNumber(3), .code = 0, .text = "first", .error = {}}));
+  EXPECT_FALSE(
+      latch.Set({.kind = EndKind::kGuestExit, .cpu = {}, .code = 0, .text = {}, .error = {}}));
   EXPECT_EQ(latch.Get().text, "first");
   EXPECT_EQ(latch.Get().cpu, CpuNumber(3));
 }

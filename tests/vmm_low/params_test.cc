@@ -171,14 +171,16 @@ TEST(BootParams, DoorbellIsForKvmsIrqchips) {
   EXPECT_EQ(Blob(config).params.doorbell, 1u);
 }
 
-TEST(BootParams, ProfileChargesAndSetsTheCalibrationWindow) {
+TEST(BootParams, ProfileChargesAndTheKnobDecidesTheCalibrationWindow) {
   RunConfig config = Config(FlatTopology(2));
   EXPECT_EQ(Blob(config).params.charge, 0u);
   EXPECT_EQ(Blob(config).params.knobs.calibration_us, abi::Knobs().calibration_us);
   config.profile.microcode.ns = 1000;
-  config.profile.calibration_ns = 4'000'000;
+  config.profile.calibration_ns =
+      4'000'000;  // the command line's default for the knob, which has the last word
+  config.knobs.calibration_us = 700;
   EXPECT_EQ(Blob(config).params.charge, 1u);
-  EXPECT_EQ(Blob(config).params.knobs.calibration_us, 4000u);
+  EXPECT_EQ(Blob(config).params.knobs.calibration_us, 700u);
 }
 
 TEST(BootParams, KnobsStrategyAndFaultAreCopied) {

@@ -35,9 +35,8 @@ bool IsSocket(int fd) {
 }
 
 ssize_t WriteNow(int fd, bool socket, std::span<const std::byte> bytes) {
-  const ssize_t count = socket
-                            ? send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
-                            : write(fd, bytes.data(), bytes.size());
+  const ssize_t count = socket ? send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL)
+                               : write(fd, bytes.data(), bytes.size());
   return count < 0 ? -errno : count;
 }
 

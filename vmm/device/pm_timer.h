@@ -13,8 +13,8 @@ inline constexpr uint32_t kPmTimerMask = 0x00ff'ffff;
 constexpr uint32_t PmTimerAt(uint64_t ns) {
   constexpr uint64_t kNsPerSecond = 1'000'000'000;
   // In two parts, since ns * 3579545 leaves 64 bits after an hour and a half.
-  const uint64_t ticks = ns / kNsPerSecond * kPmTimerHz +
-                         ns % kNsPerSecond * kPmTimerHz / kNsPerSecond;
+  const uint64_t ticks =
+      ns / kNsPerSecond * kPmTimerHz + ns % kNsPerSecond * kPmTimerHz / kNsPerSecond;
   return static_cast<uint32_t>(ticks) & kPmTimerMask;
 }
 

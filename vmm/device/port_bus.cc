@@ -37,8 +37,7 @@ PortAction::Kind ActionOf(uint16_t port) {
 
 }  // namespace
 
-PortBus::WriteResult PortBus::Write(uint16_t port, uint32_t size,
-                                    std::span<const std::byte> data) {
+PortBus::WriteResult PortBus::Write(uint16_t port, uint32_t size, std::span<const std::byte> data) {
   if (IsSerial(port)) {
     const uint16_t offset = static_cast<uint16_t>(port - abi::kSerialPort);
     if (size == 1) serial_.Write(offset, data);

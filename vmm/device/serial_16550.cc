@@ -3,7 +3,7 @@
 namespace sipi {
 namespace {
 
-constexpr uint8_t kTransmitterEmpty = 0x60;   // LSR: THR and shift register empty
+constexpr uint8_t kTransmitterEmpty = 0x60;    // LSR: THR and shift register empty
 constexpr uint8_t kNoInterruptPending = 0x01;  // IIR bit 0
 constexpr uint8_t kFifosEnabled = 0xc0;        // IIR bits 7:6 while FCR bit 0 is set
 constexpr uint8_t kModemReady = 0xb0;          // MSR: DCD, DSR, CTS

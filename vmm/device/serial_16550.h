@@ -27,7 +27,7 @@ class Serial16550 {
 
  private:
   enum Register : uint16_t {
-    kData = 0,  // THR/RBR; divisor low with DLAB
+    kData = 0,             // THR/RBR; divisor low with DLAB
     kInterruptEnable = 1,  // divisor high with DLAB
     kInterruptIdent = 2,   // FIFO control when written
     kLineControl = 3,

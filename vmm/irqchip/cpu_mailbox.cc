@@ -30,8 +30,7 @@ WakeKind CpuMailbox::Post(uint32_t work) {
 
 WakeKind CpuMailbox::PostVector(Vector vector) {
   const uint64_t bit = uint64_t{1} << vector.value % 64;
-  const uint64_t before =
-      vectors_[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
+  const uint64_t before = vectors_[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
   // It has not been taken since another sender set it, and that sender kicks.
   if ((before & bit) != 0) return WakeKind::kNone;
   return Post(kVectors);

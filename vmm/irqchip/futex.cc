@@ -15,8 +15,8 @@ void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected,
   timespec deadline;
   if (deadline_ns) deadline = TimespecOfNs(*deadline_ns);
   // FUTEX_WAIT_BITSET takes an absolute time-out, FUTEX_WAIT a relative one (futex(2)).
-  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected,
-          deadline_ns ? &deadline : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
+  syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline_ns ? &deadline : nullptr,
+          nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 void FutexWake(const std::atomic<uint32_t>& word, int count) {

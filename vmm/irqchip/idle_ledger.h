@@ -2,8 +2,8 @@
 // sequencer if there is one) is blocked without a deadline, and no mailbox holds work.
 //
 // The count and the number of wake-ups share one word. A participant leaves before it takes its
-// work. So if the word is the same before and after a look at all mailboxes that found no work, then
-// nobody was awake in between who could have left any.
+// work. So if the word is the same before and after a look at all mailboxes that found no work,
+// then nobody was awake in between who could have left any.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
 // The signal that takes a vCPU's thread out of KVM_RUN.
 //
 // Source: Linux Documentation/virt/kvm/api.rst, section 5, kvm_run.immediate_exit. The handler sets
-// immediate_exit of the vCPU whose thread it runs on. So a signal that arrives at any moment counts:
-// inside KVM_RUN it ends it; before, between the last look at the mailbox and KVM_RUN, it makes that
-// KVM_RUN return at once.
+// immediate_exit of the vCPU whose thread it runs on. So a signal that arrives at any moment
+// counts: inside KVM_RUN it ends it; before, between the last look at the mailbox and KVM_RUN, it
+// makes that KVM_RUN return at once.
 #pragma once
 
 #include <sys/types.h>

@@ -10,21 +10,22 @@ namespace {
 
 constexpr uint64_t kLowBegin = 0x10000;
 constexpr uint64_t kLowEnd = 0x9f000;
+constexpr uint64_t kMib = 0x100000;
 
 }  // namespace
 
 absl::StatusOr<Gpa> FindLoaderArea(uint64_t bytes, const GpaRange& image,
                                    const GuestMemory& memory) {
   const uint64_t pages = bytes > kLowRamLimit ? kLowRamLimit + 1 : RoundUpToPage(bytes);
-  if (pages <= kLowEnd - kLowBegin) {
-    const Gpa low(kLowEnd - pages);
-    if (memory.Contains(low, pages) && !image.Overlaps(low, pages)) return low;
-  }
-  // Never in conventional memory's upper end or the ROMs' area, which are no RAM for the guest.
-  const Gpa after(std::max(RoundUpToPage(image.end.value), uint64_t{0x100000}));
-  if (after.value < kLowRamLimit && memory.Contains(after, pages) &&
-      !image.Overlaps(after, pages)) {
-    return after;
+  const Gpa candidates[] = {
+      Gpa(pages <= kLowEnd - kLowBegin ? kLowEnd - pages : kMib),
+      // Never in conventional memory's upper end or the ROMs' area, which are no RAM for the guest.
+      Gpa(std::max(RoundUpToPage(image.end.value), kMib)),
+      Gpa(kMib),
+  };
+  for (const Gpa candidate : candidates) {
+    const bool low = candidate.value < kLowRamLimit && memory.Contains(candidate, pages);
+    if (low && !image.Overlaps(candidate, pages)) return candidate;
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("no room for ", bytes, " bytes of loader's data (information, modules, page ",

@@ -125,10 +125,6 @@ void SetKnobs(const RunConfig& config, uint32_t tsc_khz, abi::BootParams& params
   params.fault = config.fault;
   params.knobs = config.knobs;
   params.strategy = config.strategy;
-  if (config.profile.calibration_ns > 0) {
-    params.knobs.calibration_us =
-        static_cast<uint32_t>(std::max<int64_t>(config.profile.calibration_ns / 1000, 1));
-  }
 }
 
 }  // namespace

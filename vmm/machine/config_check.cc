@@ -56,9 +56,10 @@ absl::Status CheckConfig(const RunConfig& config) {
   if (cpus == 0) return absl::InvalidArgumentError("--topology: it has no CPU; use --cpus=N");
   for (const uint32_t cpu : config.order) {
     if (cpu != 0 && cpu < cpus) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--order: CPU ", cpu, cpu == 0 ? " is the boot CPU, which is up already" : " does not exist",
-        "; name CPUs from 1 to ", cpus - 1));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--order: CPU ", cpu,
+                     cpu == 0 ? " is the boot CPU, which is up already" : " does not exist",
+                     "; name CPUs from 1 to ", cpus - 1));
   }
   if (config.fault.kind != abi::Fault::kNone && config.fault.cpu >= cpus) {
     return absl::InvalidArgumentError(absl::StrCat("--fault: CPU ", config.fault.cpu,

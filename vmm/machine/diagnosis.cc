@@ -22,12 +22,21 @@ std::string GuestText(const char (&text)[N]) {
 }
 
 const char* ExceptionName(uint32_t vector) {
-  static constexpr const char* kNames[] = {
-      "divide error",        "debug",           "NMI",
-      "breakpoint",          "overflow",        "BOUND",
-      "invalid opcode",      "no device",       "double fault",
-      "coprocessor overrun", "invalid TSS",     "segment not present",
-      "stack fault",         "general protection", "page fault"};
+  static constexpr const char* kNames[] = {"divide error",
+                                           "debug",
+                                           "NMI",
+                                           "breakpoint",
+                                           "overflow",
+                                           "BOUND",
+                                           "invalid opcode",
+                                           "no device",
+                                           "double fault",
+                                           "coprocessor overrun",
+                                           "invalid TSS",
+                                           "segment not present",
+                                           "stack fault",
+                                           "general protection",
+                                           "page fault"};
   return vector < std::size(kNames) ? kNames[vector] : "exception";
 }
 
@@ -49,8 +58,8 @@ const char* ErrorName(uint32_t error) {
 
 // "CPU 5 (APIC ID 10): waiting for SIPI; handshake kicked, step cpu:kick_ap".
 std::string DescribeCpu(const CpuFinal& cpu) {
-  return absl::StrCat("CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value, "): ",
-                      cpu.doing.empty() ? "" : cpu.doing + "; ", "handshake ",
+  return absl::StrCat("CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value,
+                      "): ", cpu.doing.empty() ? "" : cpu.doing + "; ", "handshake ",
                       abi::Name(cpu.sync_state), ", step ", abi::Name(cpu.cpuhp_state),
                       ErrorName(cpu.error));
 }
@@ -80,7 +89,8 @@ std::string GuestExitText(const RunEnd& end, const abi::ResultPage& result) {
                           GuestText(result.panic_text));
     case abi::GuestStatus::kFault:
       return absl::StrFormat(
-          "guest exception on CPU %u: %s (vector %u), error code 0x%x, RIP 0x%x, CR2 0x%x, RSP 0x%x",
+          "guest exception on CPU %u: %s (vector %u), error code 0x%x, RIP 0x%x, CR2 0x%x, RSP "
+          "0x%x",
           result.fault_cpu, ExceptionName(result.fault_vector), result.fault_vector,
           result.fault_error_code, result.fault_rip, result.fault_cr2, result.fault_rsp);
     default:
@@ -91,9 +101,9 @@ std::string GuestExitText(const RunEnd& end, const abi::ResultPage& result) {
 }
 
 std::string PartialText(const RunRecord& record) {
-  return absl::StrCat(record.cpus_offered - record.cpus_online, " of ", record.cpus_offered,
-                      " CPUs are not online: ",
-                      ListCpus(record, [](const CpuFinal& cpu) { return !cpu.online; }));
+  return absl::StrCat(
+      record.cpus_offered - record.cpus_online, " of ", record.cpus_offered,
+      " CPUs are not online: ", ListCpus(record, [](const CpuFinal& cpu) { return !cpu.online; }));
 }
 
 }  // namespace
@@ -145,29 +155,33 @@ void AddNotes(const abi::ResultPage& result, RunRecord& record) {
     case abi::Veto::kNone:
       break;
     case abi::Veto::kVendor:
-      record.notes.push_back("parallel bring-up refused: this CPU vendor is on the veto list; "
-                             "serial was used");
+      record.notes.push_back(
+          "parallel bring-up refused: this CPU vendor is on the veto list; "
+          "serial was used");
       break;
     case abi::Veto::kNoLeafB:
-      record.notes.push_back("parallel bring-up refused: CPUID has no leaf 0xB to take APIC IDs "
-                             "from; serial was used");
+      record.notes.push_back(
+          "parallel bring-up refused: CPUID has no leaf 0xB to take APIC IDs "
+          "from; serial was used");
       break;
     case abi::Veto::kEncrypted:
-      record.notes.push_back("parallel bring-up refused: the guest's memory is encrypted; serial "
-                             "was used");
+      record.notes.push_back(
+          "parallel bring-up refused: the guest's memory is encrypted; serial "
+          "was used");
       break;
   }
   if (result.reuse_refused != 0) {
     record.notes.push_back("+reuse refused: the TSC is not invariant; every CPU calibrated itself");
   }
   if (result.unknown_apic_ids != 0) {
-    record.notes.push_back(absl::StrCat(
-        result.unknown_apic_ids, " CPUs parked because their APIC ID is not in the table (the last: ",
-        result.unknown_apic_id, ")"));
+    record.notes.push_back(
+        absl::StrCat(result.unknown_apic_ids,
+                     " CPUs parked because their APIC ID is not in the table (the last: ",
+                     result.unknown_apic_id, ")"));
   }
   if (result.tsc_backward_ticks != 0) {
-    record.notes.push_back(absl::StrCat("TSC check: a CPU's TSC is behind by ",
-                                        result.tsc_backward_ticks, " ticks"));
+    record.notes.push_back(
+        absl::StrCat("TSC check: a CPU's TSC is behind by ", result.tsc_backward_ticks, " ticks"));
   }
 }
 

@@ -24,10 +24,9 @@ std::span<const std::byte> GuestElf() {
 
 absl::StatusOr<GuestMemory> MemoryFor(const RunConfig& config, const ArenaLayout& arena) {
   if (config.memory_bytes != 0 && config.memory_bytes < arena.ram_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--memory: ", config.memory_bytes, " bytes are too few for ",
-                     config.topology.cpu_count(), " CPUs, which need ", arena.ram_bytes,
-                     "; leave the flag out"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--memory: ", config.memory_bytes, " bytes are too few for ", config.topology.cpu_count(),
+        " CPUs, which need ", arena.ram_bytes, "; leave the flag out"));
   }
   return GuestMemory::Create(std::max(config.memory_bytes, arena.ram_bytes));
 }
@@ -66,8 +65,8 @@ absl::StatusOr<HostSequence> SequenceFor(const RunConfig& config, const ArenaLay
   for (const CpuPlace& place : config.topology.places) {
     sequence.is_primary.push_back(place.thread == 0);
   }
-  ASSIGN_OR_RETURN(sequence.slots, memory.ArrayAt<abi::CpuSlot>(arena.slots,
-                                                                config.topology.cpu_count()));
+  ASSIGN_OR_RETURN(sequence.slots,
+                   memory.ArrayAt<abi::CpuSlot>(arena.slots, config.topology.cpu_count()));
   ASSIGN_OR_RETURN(sequence.result, memory.At<abi::ResultPage>(arena.result));
   return sequence;
 }

@@ -1,5 +1,6 @@
-// Finds out that nothing can happen any more where HLT does not come to user space (irqchips `split`
-// and `kernel`): when the process has used no CPU time for a while, every vCPU is asked what it does.
+// Finds out that nothing can happen any more where HLT does not come to user space (irqchips
+// `split` and `kernel`): when the process has used no CPU time for a while, every vCPU is asked
+// what it does.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,7 @@ class HaltMonitor {
 
   const std::vector<KernelVcpu*> vcpus_;
   uint32_t round_ = 0;
-  uint32_t skip_ = 0;    // intervals until the next inspection
+  uint32_t skip_ = 0;  // intervals until the next inspection
   uint32_t backoff_ = 1;
   int64_t cpu_time_us_ = 0;
   std::optional<std::vector<uint64_t>> places_;  // of the last round

@@ -1,7 +1,5 @@
 #include "vmm/machine/machine.h"
 
-#include <linux/kvm.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "vmm/base/status_macros.h"
 #include "vmm/cpu/host_limits.h"
 #include "vmm/irqchip/kick_signal.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/machine/signal_block.h"
 #include "vmm/vcpu/kernel_vcpu.h"
 #include "vmm/vcpu/reset_state.h"
@@ -163,9 +162,8 @@ absl::StatusOr<Vcpu> Machine::CreateVcpu(CpuNumber cpu) {
 absl::Status Machine::MakeAp(CpuNumber cpu) {
   absl::StatusOr<Vcpu> vcpu = CreateVcpu(cpu);
   if (!vcpu.ok()) {
-    return absl::Status(vcpu.status().code(),
-                        absl::StrCat("vCPU ", cpu.value + 1, " of ", cpus(), ": ",
-                                     vcpu.status().message()));
+    return absl::Status(vcpu.status().code(), absl::StrCat("vCPU ", cpu.value + 1, " of ", cpus(),
+                                                           ": ", vcpu.status().message()));
   }
   std::unique_ptr<VcpuThread> thread = NewThread(cpu, kApLogRecords);
   thread->Adopt(std::move(*vcpu));

@@ -52,9 +52,9 @@ struct MachineOptions {
   std::string kvm_device = "/dev/kvm";
 
   // Tests only.
-  std::shared_ptr<const IoctlHook> ioctl_hook;                 // makes an ioctl fail
-  bool firmware_present = false;                               // there is code at F000:FFF0
-  std::function<uint64_t(CpuNumber)> thread_delay_ns;          // holds a CPU's thread back
+  std::shared_ptr<const IoctlHook> ioctl_hook;         // makes an ioctl fail
+  bool firmware_present = false;                       // there is code at F000:FFF0
+  std::function<uint64_t(CpuNumber)> thread_delay_ns;  // holds a CPU's thread back
 };
 
 class Machine final : private VcpuEvents {

@@ -13,11 +13,8 @@ void Machine::OnGuestExit(CpuNumber cpu, uint32_t value) {
 }
 
 void Machine::OnFault(CpuNumber cpu, std::string diagnosis) {
-  end_.Set({.kind = EndKind::kFault,
-            .cpu = cpu,
-            .code = 0,
-            .text = std::move(diagnosis),
-            .error = {}});
+  end_.Set(
+      {.kind = EndKind::kFault, .cpu = cpu, .code = 0, .text = std::move(diagnosis), .error = {}});
 }
 
 void Machine::OnDoorbell(CpuNumber /*cpu*/, abi::Doorbell bell) {

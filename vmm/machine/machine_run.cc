@@ -1,5 +1,4 @@
 // A machine's run: start, wait for the end, take everything down, and what is known afterwards.
-#include <linux/kvm.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <optional>
 
 #include "vmm/device/monotonic_clock.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/machine/halt_monitor.h"
 #include "vmm/machine/machine.h"
 #include "vmm/machine/signal_block.h"
@@ -15,8 +15,8 @@ namespace sipi {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-// How long a slow reader of the serial output may take at the end: of a run that ended by itself, and
-// of one that somebody wants to be over.
+// How long a slow reader of the serial output may take at the end: of a run that ended by itself,
+// and of one that somebody wants to be over.
 constexpr int64_t kDrainMs = 2'000;
 constexpr int64_t kHastyDrainMs = 300;
 

@@ -1,4 +1,5 @@
-// Everything that says what one run is. Filled from the command line, read by the machine; plain data.
+// Everything that says what one run is. Filled from the command line, read by the machine; plain
+// data.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +18,26 @@ enum class IrqchipKind { kUser, kSplit, kKernel };
 
 struct RunConfig {
   uint32_t cpus = 4;
-  Topology topology;              // already checked against `cpus` and the host's limits
+  Topology topology;  // already checked against `cpus` and the host's limits
   IrqchipKind irqchip = IrqchipKind::kUser;
   abi::ApicMode apic_mode = abi::ApicMode::kX2Apic;
   sequence::Strategy strategy = sequence::MakeStrategy(sequence::StrategyId::kSerial);
   abi::Driver driver = abi::Driver::kGuest;
   abi::Knobs knobs;
-  Profile profile;                // `native` unless asked for
-  std::vector<uint32_t> order;    // CPUs to bring up, in this order; without CPU 0
+  Profile profile;              // `native` unless asked for
+  std::vector<uint32_t> order;  // CPUs to bring up, in this order; without CPU 0
   abi::Scenario scenario = abi::Scenario::kSmpboot;
   uint64_t scenario_value = 0;
-  abi::FaultSpec fault;           // what to break, see abi::Fault
+  abi::FaultSpec fault;                 // what to break, see abi::Fault
   std::vector<uint32_t> firmware_lies;  // CPUs whose CPUID shows another APIC ID than their APIC
-  bool clock_known = false;       // hand the TSC frequency to the guest instead of a PM timer to calibrate against
-  int64_t time_limit_ms = 60'000; // of the whole run; then it ends with a report of what each CPU was doing
-  uint64_t memory_bytes = 0;      // 0: as much as the guest needs
-  uint64_t seed = 1;              // of jitter and random orders
-  int serial_fd = 1;              // where the guest's serial output goes; -1: nowhere
-  bool count_instructions = false;// also read KVM's count of emulated instructions per vCPU
+  bool clock_known =
+      false;  // hand the TSC frequency to the guest instead of a PM timer to calibrate against
+  int64_t time_limit_ms =
+      60'000;  // of the whole run; then it ends with a report of what each CPU was doing
+  uint64_t memory_bytes = 0;            // 0: as much as the guest needs
+  uint64_t seed = 1;                    // of jitter and random orders
+  int serial_fd = 1;                    // where the guest's serial output goes; -1: nowhere
+  bool count_instructions = false;      // also read KVM's count of emulated instructions per vCPU
   std::string kvm_device = "/dev/kvm";  // KvmOptions::path; another one only in tests
 };
 

@@ -1,5 +1,5 @@
-// Blocks all signals on the calling thread while it lives, so that threads started meanwhile inherit
-// a mask under which only what they unblock reaches them.
+// Blocks all signals on the calling thread while it lives, so that threads started meanwhile
+// inherit a mask under which only what they unblock reaches them.
 #pragma once
 
 #include <signal.h>

@@ -150,8 +150,7 @@ void HostSequencer::SendStartup(CpuNumber target, uint32_t /*index*/) {
 }
 
 void HostSequencer::SendInit(AllAps) {
-  log_.Emit(TraceEvent::kIpiSent, abi::kAllTargets,
-            IcrLow(apic::DeliveryMode::kInit, Vector(0)));
+  log_.Emit(TraceEvent::kIpiSent, abi::kAllTargets, IcrLow(apic::DeliveryMode::kInit, Vector(0)));
   for (uint32_t cpu = 1; cpu < sequence_.slots.size(); ++cpu) {
     Check(sender_.SendInit(CpuNumber(cpu)));
   }
@@ -159,8 +158,7 @@ void HostSequencer::SendInit(AllAps) {
 
 void HostSequencer::SendStartup(AllAps, uint32_t /*index*/) {
   const Vector vector(abi::kTrampolineVector);
-  log_.Emit(TraceEvent::kIpiSent, abi::kAllTargets,
-            IcrLow(apic::DeliveryMode::kStartUp, vector));
+  log_.Emit(TraceEvent::kIpiSent, abi::kAllTargets, IcrLow(apic::DeliveryMode::kStartUp, vector));
   for (uint32_t cpu = 1; cpu < sequence_.slots.size(); ++cpu) {
     Check(sender_.SendStartup(CpuNumber(cpu), vector));
   }

@@ -5,7 +5,8 @@
 // Protocol with the guest (guest/kernel/smpboot.cc, LetHostBringUp): the boot CPU runs the PREPARE
 // steps of all CPUs, rings Doorbell::kReady and halts; the host runs the strategy, stores
 // ResultPage::host_sequence_done and wakes the boot CPU. An AP that sleeps in a wait
-// (CpuSlot::sleeping) is woken by abi::kWakeVector after each change of a word that it may wait for.
+// (CpuSlot::sleeping) is woken by abi::kWakeVector after each change of a word that it may wait
+// for.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ namespace sipi {
 struct HostSequence {
   sequence::Strategy strategy;
   abi::Knobs knobs;
-  std::vector<uint32_t> order;   // CPUs, without the boot CPU
-  std::vector<bool> is_primary;  // by CPU number
+  std::vector<uint32_t> order;    // CPUs, without the boot CPU
+  std::vector<bool> is_primary;   // by CPU number
   std::span<abi::CpuSlot> slots;  // guest memory, one per CPU
   abi::ResultPage* result = nullptr;
 };

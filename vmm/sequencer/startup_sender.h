@@ -34,8 +34,8 @@ class MailboxSender final : public StartupSender {
   SendCounters counters_;
 };
 
-// irqchips `split` and `kernel`: KVM_SIGNAL_MSI, one per message and target. An MSI has no shorthand
-// (SDM vol 3A, 11.11.1), and the broadcast ID would reset the boot CPU too.
+// irqchips `split` and `kernel`: KVM_SIGNAL_MSI, one per message and target. An MSI has no
+// shorthand (SDM vol 3A, 11.11.1), and the broadcast ID would reset the boot CPU too.
 class MsiSender final : public StartupSender {
  public:
   // `ids[i]` is the APIC ID of CPU i.

@@ -1,13 +1,12 @@
 #include "vmm/vcpu/fault_report.h"
 
-#include <linux/kvm.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "vmm/kvm/exit_names.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/guest_linear.h"
 
 namespace sipi {
@@ -40,9 +39,10 @@ std::string Reason(CpuNumber cpu, const kvm_run& run) {
     case KVM_EXIT_SHUTDOWN:
       return absl::StrCat("triple fault", on);
     case KVM_EXIT_FAIL_ENTRY:
-      return absl::StrFormat("failed entry%s (KVM_EXIT_FAIL_ENTRY): hardware reason 0x%x, on host "
-                             "core %u; the vCPU's state is invalid",
-                             on, run.fail_entry.hardware_entry_failure_reason, run.fail_entry.cpu);
+      return absl::StrFormat(
+          "failed entry%s (KVM_EXIT_FAIL_ENTRY): hardware reason 0x%x, on host "
+          "core %u; the vCPU's state is invalid",
+          on, run.fail_entry.hardware_entry_failure_reason, run.fail_entry.cpu);
     case KVM_EXIT_INTERNAL_ERROR:
       return absl::StrFormat("KVM internal error%s: %s (sub-error %u)", on,
                              InternalErrorName(run.internal.suberror), run.internal.suberror);
@@ -61,8 +61,8 @@ std::string DescribeRegisters(CpuNumber cpu, const Vcpu& vcpu, const GuestMemory
   const absl::StatusOr<kvm_sregs> sregs = vcpu.GetSregs();
   const std::string who = absl::StrCat("CPU ", cpu.value, " (APIC ID ", vcpu.id(), ")");
   if (!regs.ok() || !sregs.ok()) {
-    return absl::StrCat(who, ": no registers: ",
-                        (regs.ok() ? sregs.status() : regs.status()).message());
+    return absl::StrCat(who,
+                        ": no registers: ", (regs.ok() ? sregs.status() : regs.status()).message());
   }
   std::string text = absl::StrFormat(
       "%s: RIP 0x%x, CS 0x%04x base 0x%x, RSP 0x%x, RFLAGS 0x%x, CR0 0x%x, CR2 0x%x, CR3 0x%x, "

@@ -9,13 +9,13 @@
 
 namespace sipi {
 
-// One line for the exit that `vcpu` has just made (triple fault, failed entry, internal error, system
-// event, or a reason that this program does not know), then its registers and the bytes at RIP.
-// `memory` may be null. On the vCPU's thread.
+// One line for the exit that `vcpu` has just made (triple fault, failed entry, internal error,
+// system event, or a reason that this program does not know), then its registers and the bytes at
+// RIP. `memory` may be null. On the vCPU's thread.
 std::string DescribeFatalExit(CpuNumber cpu, const Vcpu& vcpu, const GuestMemory* memory);
 
-// "CPU n (APIC ID m): RIP ... " and the registers that tell the mode; the bytes at RIP where they can
-// be read.
+// "CPU n (APIC ID m): RIP ... " and the registers that tell the mode; the bytes at RIP where they
+// can be read.
 std::string DescribeRegisters(CpuNumber cpu, const Vcpu& vcpu, const GuestMemory* memory);
 
 // "RIP 0x1012ab", with the segment in real mode ("CS:IP 0800:0012"), for a list of CPUs.

@@ -2,13 +2,12 @@
 // Source: SDM vol 3A, 4.5 "4-Level Paging and 5-Level Paging" (4-level only).
 #pragma once
 
-#include <linux/kvm.h>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "apic/regs/types.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/memory/guest_memory.h"
 
 namespace sipi {

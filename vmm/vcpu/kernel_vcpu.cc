@@ -1,13 +1,12 @@
 #include "vmm/vcpu/kernel_vcpu.h"
 
-#include <linux/kvm.h>
-
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "apic/model/register_page.h"
 #include "apic/regs/registers.h"
 #include "vmm/kvm/exit_names.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/fault_report.h"
 
 namespace sipi {

@@ -18,8 +18,8 @@ class KickTimer {
   KickTimer(const KickTimer&) = delete;
   KickTimer& operator=(const KickTimer&) = delete;
 
-  // Kicks the calling thread at `deadline_ns` on CLOCK_MONOTONIC, at once if that has passed. Replaces
-  // the former deadline; costs nothing if it is the same. Returns 0 or errno.
+  // Kicks the calling thread at `deadline_ns` on CLOCK_MONOTONIC, at once if that has passed.
+  // Replaces the former deadline; costs nothing if it is the same. Returns 0 or errno.
   int ArmAt(uint64_t deadline_ns);
 
  private:

@@ -216,7 +216,8 @@ bool UserVcpu::Inject() {
 
 std::string UserVcpu::DoingNow() {
   if (waiting_) {
-    const bool lost = world().fault.kind == abi::Fault::kNoStart && world().fault.cpu == cpu().value;
+    const bool lost =
+        world().fault.kind == abi::Fault::kNoStart && world().fault.cpu == cpu().value;
     return lost ? "waiting for SIPI (its SIPIs are dropped: --fault=no-start)" : "waiting for SIPI";
   }
   const std::string interrupts = absl::StrCat("IF=", run().if_flag != 0 ? 1 : 0);

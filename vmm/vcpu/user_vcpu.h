@@ -1,5 +1,5 @@
-// A vCPU whose local APIC is the model's (irqchip `user`): the target's side of INIT, SIPI, IPIs and
-// timers, and the injection of interrupts.
+// A vCPU whose local APIC is the model's (irqchip `user`): the target's side of INIT, SIPI, IPIs
+// and timers, and the injection of interrupts.
 //
 // States of the CPU, as this thread sees them:
 //
@@ -71,8 +71,8 @@ class UserVcpu final : public VcpuThread {
   bool waiting_;  // for a SIPI
   bool halted_ = false;
   bool nmi_pending_ = false;
-  bool has_run_ = false;    // since power-up or the last INIT: state in KVM must be reset whole
-  bool first_run_ = true;   // the next entry is the first after power-up or a SIPI
+  bool has_run_ = false;   // since power-up or the last INIT: state in KVM must be reset whole
+  bool first_run_ = true;  // the next entry is the first after power-up or a SIPI
   uint64_t cr0_at_init_ = apic::StateAfterPowerOn(0).cr0;
   std::optional<uint64_t> timer_deadline_ns_;
   std::deque<InFlight> in_flight_;

@@ -1,8 +1,7 @@
 // The exits of a vCPU with the model's APIC: HLT, x2APIC and APIC_BASE MSRs, the xAPIC page.
-#include <linux/kvm.h>
-
 #include <cstring>
 
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/user_vcpu.h"
 
 namespace sipi {

@@ -1,8 +1,8 @@
 #include "vmm/vcpu/vcpu_counters.h"
 
-#include <linux/kvm.h>
-
 #include <numeric>
+
+#include "vmm/kvm/linux_kvm.h"
 
 namespace sipi {
 namespace {

@@ -1,6 +1,5 @@
 #include "vmm/vcpu/vcpu_thread.h"
 
-#include <linux/kvm.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "vmm/device/monotonic_clock.h"
 #include "vmm/irqchip/kick_signal.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/fault_report.h"
 
 namespace sipi {

@@ -5,8 +5,8 @@
 //
 //   Launch -> [prepare -> enter -> KVM_RUN -> handle exit] ... -> left
 //
-// `prepare` does all that was posted to the mailbox, and sleeps where the CPU has nothing to do. The
-// thread leaves when it is told to stop, when the guest ends the machine, or at a fault.
+// `prepare` does all that was posted to the mailbox, and sleeps where the CPU has nothing to do.
+// The thread leaves when it is told to stop, when the guest ends the machine, or at a fault.
 #pragma once
 
 #include <pthread.h>

@@ -1,8 +1,6 @@
 // What all vCPU threads of one machine share, and whom they tell what happens.
 #pragma once
 
-#include <linux/kvm.h>
-
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,6 +11,7 @@
 #include "vmm/device/port_bus.h"
 #include "vmm/irqchip/idle_ledger.h"
 #include "vmm/irqchip/user_irqchip.h"
+#include "vmm/kvm/linux_kvm.h"
 #include "vmm/memory/guest_memory.h"
 #include "vmm/profile/profile.h"
 
@@ -38,7 +37,7 @@ struct VcpuWorld {
   VcpuEvents* events = nullptr;
   PortBus* ports = nullptr;
   const GuestMemory* memory = nullptr;
-  UserIrqchip* chip = nullptr;   // irqchip user only, as is the next
+  UserIrqchip* chip = nullptr;  // irqchip user only, as is the next
   IdleLedger* ledger = nullptr;
   Profile profile;
   abi::FaultSpec fault;
