@@ -35,7 +35,7 @@ enum class TraceEvent : uint16_t {
   kCalibrateBegin = 18,     // timer and delay calibration starts
   kCalibrateEnd = 19,       // value = TSC kHz
   kCalibrateReused = 20,    // value = TSC kHz taken over
-  kCalibrateRejected = 21,  // a bad sample; value = width of its bracket in ns
+  kCalibrateRejected = 21,  // a bad sample; value = width of its brackets in us (0: too short a window)
   kTimeout = 22,            // target did not arrive within the bound, value = SyncState it was in
   kCancelled = 23,          // an AP saw that it had been given up, and parks
   kStepFailed = 24,         // target, value = CpuhpState

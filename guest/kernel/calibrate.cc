@@ -1,8 +1,14 @@
-// A sample lasts one window. Its two ends are readings of the reference clock, each bracketed by
-// two readings of the TSC; the window itself is spent halted, with the local APIC timer in periodic
-// mode as the alarm clock, so that a calibrating CPU costs nothing. What the timer has counted is
-// its whole periods plus what the current count shows, so a late wake-up does no harm. A sample
-// whose brackets are wide (somebody took the CPU away) is rejected.
+// Calibration compares three clocks over one window: the TSC, the local APIC timer, and the
+// reference clock. Every reading of a slow clock is bracketed by two readings of the TSC and counts
+// for the middle of its bracket. A sample whose brackets are wide (somebody took the CPU away) is
+// rejected and taken again.
+//
+// The boot CPU polls the reference clock through its window. An AP, which knows about how fast its
+// timer runs, sleeps through it, with the timer in periodic mode as alarm clock, so that any number
+// of CPUs can calibrate at once. What the timer has counted is its whole periods plus what the
+// current count shows, so a late wake-up does no harm. The first alarm masks the timer, which
+// counts on: on an overcommitted host a timer that kept firing would interrupt a CPU more often
+// than it gets to run.
 #include "guest/kernel/calibrate.h"
 
 #include "guest/kernel/apic.h"
@@ -21,20 +27,28 @@ constexpr uint32_t kMaxBracketShare = 8;  // brackets may take 1/8 of the window
 // 11-10).
 constexpr uint32_t kDivisor = 2;
 
+// A slow clock's value and when it was read.
 struct Reading {
+  uint32_t value = 0;
   uint64_t tsc = 0;      // middle of the bracket
-  uint64_t bracket = 0;  // its width in ticks
-  uint32_t pm = 0;
+  uint64_t bracket = 0;  // its width in TSC ticks
 };
 
-Reading ReadBoth() {
+template <class Access>
+Reading Bracketed(Access access) {
   Reading r;
   const uint64_t before = platform::NowTicks();
-  r.pm = platform::ReadPmTimer();
-  const uint64_t after = platform::NowTicks();
-  r.bracket = after - before;
+  r.value = access();
+  r.bracket = platform::NowTicks() - before;
   r.tsc = before + r.bracket / 2;
   return r;
+}
+
+Reading ReadReference() {
+  return Bracketed([] { return platform::ReadPmTimer(); });
+}
+Reading ReadCount() {
+  return Bracketed([] { return platform::ApicRead(Reg::kTimerCurrent); });
 }
 
 struct Sample {
@@ -46,69 +60,77 @@ struct Sample {
 
 uint32_t PmTicksOfUs(uint64_t us) { return static_cast<uint32_t>(us * kPmTimerHz / 1000000 + 1); }
 
-// Ticks of a clock over `pm` reference ticks, as kHz.
-uint32_t Khz(uint64_t ticks, uint32_t pm) {
-  return static_cast<uint32_t>(ticks * (kPmTimerHz / 1000) / (pm == 0 ? 1 : pm));
+// What two readings of each clock say. `counted` are timer ticks after the divider.
+Sample Evaluate(const Reading& pm_begin, const Reading& pm_end, const Reading& count_begin,
+                const Reading& count_end, uint64_t counted, uint32_t window_us) {
+  Sample sample;
+  const uint32_t pm = (pm_end.value - pm_begin.value) & kPmTimerMask;
+  const uint64_t tsc_of_pm = pm_end.tsc - pm_begin.tsc,
+                 tsc_of_count = count_end.tsc - count_begin.tsc;
+  // A window that was too short: an alarm left over from the sample before.
+  if (pm < PmTicksOfUs(window_us) / 2 || tsc_of_count == 0) return sample;
+  sample.tsc_khz = static_cast<uint32_t>(tsc_of_pm * kPmTimerHz / 1000 / pm);
+  sample.bus_khz = static_cast<uint32_t>(counted * kDivisor * sample.tsc_khz / tsc_of_count);
+  sample.bracket_ticks =
+      pm_begin.bracket + pm_end.bracket + count_begin.bracket + count_end.bracket;
+  sample.good = sample.bracket_ticks * kMaxBracketShare <= tsc_of_pm;
+  return sample;
 }
 
-// A first idea of the timer's frequency, within a few percent: counts down over a tenth of the
-// window.
-uint32_t GuessBusKhz(uint32_t window_us) {
+// The boot CPU's: polls, with the timer masked.
+Sample PollWindow(PerCpu&, uint32_t window_us) {
   platform::ApicWrite(Reg::kTimerInitial, 0xffffffff);
-  const uint32_t pm_begin = platform::ReadPmTimer();
-  const uint32_t count_begin = platform::ApicRead(Reg::kTimerCurrent);
-  platform::WaitPmTicks(pm_begin, PmTicksOfUs(window_us / 10 + 20));
-  const uint32_t count_end = platform::ApicRead(Reg::kTimerCurrent);
-  const uint32_t pm_end = platform::ReadPmTimer();
+  const Reading count_begin = ReadCount();
+  const Reading pm_begin = ReadReference();
+  platform::WaitPmTicks(pm_begin.value, PmTicksOfUs(window_us));
+  const Reading pm_end = ReadReference();
+  const Reading count_end = ReadCount();
   platform::ApicWrite(Reg::kTimerInitial, 0);
-  return Khz(uint64_t{count_begin - count_end} * kDivisor, (pm_end - pm_begin) & kPmTimerMask);
+  return Evaluate(pm_begin, pm_end, count_begin, count_end, count_begin.value - count_end.value,
+                  window_us);
 }
 
-// One window. `guess_khz` only says how long to sleep.
-Sample TakeSample(PerCpu& self, uint32_t window_us, uint32_t guess_khz) {
-  const uint64_t period = uint64_t{guess_khz / kDivisor} * window_us / 1000 + 1;
+// An AP's: sleeps. The boot CPU's frequencies say how long, and how many whole periods have gone
+// by.
+Sample SleepWindow(PerCpu& self, uint32_t window_us) {
+  const abi::CpuSlot& boot = self.kernel->slot(kBootCpu);
+  const uint64_t guess_khz = boot.bus_khz / kDivisor;
+  const uint64_t period = guess_khz * window_us / 1000 + 1;
   self.timer_armed_ticks = 0;
   self.timer_fired = 0;
   self.timer_mask_when_fired = apic::kLvtTimerPeriodic | apic::kLvtMasked | abi::kTimerVector;
   platform::ApicWrite(Reg::kLvtTimer, apic::kLvtTimerPeriodic | abi::kTimerVector);
-  const Reading begin = ReadBoth();
-  platform::ApicWrite(Reg::kTimerInitial, static_cast<uint32_t>(period));
-  platform::IrqDisable();
+  const Reading pm_begin = ReadReference();
+  const Reading count_begin = Bracketed([period] {
+    platform::ApicWrite(Reg::kTimerInitial, static_cast<uint32_t>(period));
+    return static_cast<uint32_t>(period);
+  });
   while (self.timer_fired == 0) platform::HaltEnabled();
-  const uint32_t current = platform::ApicRead(Reg::kTimerCurrent);
-  const Reading end = ReadBoth();
+  const Reading count_end = ReadCount();
+  const Reading pm_end = ReadReference();
   platform::ApicWrite(Reg::kTimerInitial, 0);  // stopped
   self.timer_mask_when_fired = 0;
 
-  const uint32_t pm = (end.pm - begin.pm) & kPmTimerMask;
-  const uint64_t partial = period - current;
-  const uint64_t expected = uint64_t{guess_khz / kDivisor} * pm / (kPmTimerHz / 1000);
+  const uint64_t partial = period - count_end.value;
+  const uint64_t expected = guess_khz * (count_end.tsc - count_begin.tsc) / boot.tsc_khz;
   const uint64_t periods = expected > partial ? (expected - partial + period / 2) / period : 0;
-  Sample sample;
-  sample.tsc_khz = Khz(end.tsc - begin.tsc, pm);
-  sample.bus_khz = Khz((periods * period + partial) * kDivisor, pm);
-  sample.bracket_ticks = begin.bracket + end.bracket;
-  sample.good = sample.bracket_ticks * kMaxBracketShare <= end.tsc - begin.tsc;
-  return sample;
+  return Evaluate(pm_begin, pm_end, count_begin, count_end, periods * period + partial, window_us);
 }
 
-// Takes samples until one is good, or the best of kMaxTries. Leaves interrupts as they were.
-Sample Calibrate(PerCpu& self, uint32_t guess_khz) {
+// Takes samples until one is good, or the best of kMaxTries. Interrupts off.
+Sample Calibrate(PerCpu& self, Sample (*take)(PerCpu&, uint32_t)) {
   const uint32_t window_us = self.kernel->knobs().calibration_us;
-  const bool irqs = platform::IrqsEnabled();
   platform::Trace(TraceEvent::kCalibrateBegin, 0, window_us);
   Sample best;
   for (uint32_t i = 0; i < kMaxTries && !best.good; ++i) {
-    const Sample sample = TakeSample(self, window_us, guess_khz);
+    const Sample sample = take(self, window_us);
     if (!sample.good) {
-      const uint64_t ns =
-          sample.bracket_ticks * 1000000 / (sample.tsc_khz == 0 ? 1 : sample.tsc_khz);
-      platform::Trace(TraceEvent::kCalibrateRejected, 0, static_cast<uint32_t>(ns));
+      const uint64_t us = sample.tsc_khz == 0 ? 0 : sample.bracket_ticks * 1000 / sample.tsc_khz;
+      platform::Trace(TraceEvent::kCalibrateRejected, 0, static_cast<uint32_t>(us));
     }
     if (sample.good || sample.bracket_ticks < best.bracket_ticks) best = sample;
   }
   platform::Trace(TraceEvent::kCalibrateEnd, 0, best.tsc_khz);
-  if (irqs) platform::IrqEnable();
   return best;
 }
 
@@ -162,7 +184,10 @@ void CalibrateBootCpu(PerCpu& self) {
     platform::SetTicksPerMs(params.tsc_khz);
     Keep(self, params.tsc_khz, kernel.tsc_deadline ? 0 : platform::MeasureBusKhz(params.tsc_khz));
   } else {
-    const Sample sample = Calibrate(self, GuessBusKhz(params.knobs.calibration_us));
+    const bool irqs = platform::IrqsEnabled();  // "+overlap" comes here with interrupts on
+    platform::IrqDisable();
+    const Sample sample = Calibrate(self, PollWindow);
+    if (irqs) platform::IrqEnable();
     SIPI_ASSERT(sample.tsc_khz != 0 && sample.bus_khz != 0);
     platform::SetTicksPerMs(sample.tsc_khz);
     Keep(self, sample.tsc_khz, sample.bus_khz);
@@ -182,7 +207,12 @@ Error StartTimers(PerCpu& self, CpuNumber) {
     platform::Trace(TraceEvent::kCalibrateReused, static_cast<uint16_t>(donor.value), slot.tsc_khz);
     return Error::kNone;
   }
-  const Sample sample = Calibrate(self, kernel.slot(kBootCpu).bus_khz);
+  const Sample sample = Calibrate(self, SleepWindow);
+  if (sample.tsc_khz ==
+      0) {  // no window that was long enough: better the boot CPU's figures than none
+    Keep(self, kernel.slot(kBootCpu).tsc_khz, kernel.slot(kBootCpu).bus_khz);
+    return Error::kNone;
+  }
   Keep(self, sample.tsc_khz, sample.bus_khz);
   OfferToScope(self);
   return Error::kNone;

@@ -170,6 +170,11 @@ TEST_F(PayloadTest, ErrorsNameTheFileAndTheOffset) {
   arm.header.e_machine = EM_AARCH64;
   EXPECT_EQ(Error(arm.Build()),
             "payload.elf: offset 0x12: the image is for ELF machine 183, not for x86-64 (62)");
+  ElfImage<Elf64> program;
+  program.AddSegment(PT_INTERP, 0x200, 0, 32, 32);
+  EXPECT_EQ(Error(program.Build()),
+            "payload.elf: offset 0xb0: a program for an operating system (it asks for a dynamic "
+            "linker), not a kernel");
   Bytes no_place(64);
   PutMultibootHeader(no_place, 0, 0);
   EXPECT_EQ(Error(no_place),
@@ -265,14 +270,14 @@ TEST(MappedFile, TellsWhatCannotBeMapped) {
 }
 
 TEST(MappedFile, GivesTheBytesOfAFile) {
-  char path[] = "/tmp/sipi-mapped-file-XXXXXX";
-  const int fd = mkstemp(path);
+  std::string path = "/tmp/sipi-mapped-file-" + std::string(6, 'X');  // mkstemp's pattern
+  const int fd = mkstemp(path.data());
   ASSERT_GE(fd, 0);
-  EXPECT_EQ(MappedFile::Open(path).status().message(), std::string(path) + ": is empty");
+  EXPECT_EQ(MappedFile::Open(path).status().message(), path + ": is empty");
   ASSERT_EQ(write(fd, "abc", 3), 3);
   close(fd);
   auto file = MappedFile::Open(path);
-  unlink(path);
+  unlink(path.c_str());
   ASSERT_TRUE(file.ok()) << file.status();
   const MappedFile moved = std::move(*file);
   ASSERT_EQ(moved.bytes().size(), 3u);

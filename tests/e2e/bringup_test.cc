@@ -39,8 +39,9 @@ class EveryStrategy : public testing::TestWithParam<Point> {};
 TEST_P(EveryStrategy, BringsAllOnline) {
   SKIP_WITHOUT_KVM();
   const auto [strategy, irqchip, cpus] = GetParam();
-  const RunResult run = SipiRun({"--cpus=" + std::to_string(cpus), std::string("--strategy=") + strategy,
-                           std::string("--irqchip=") + irqchip, "--topology=threads=1"});
+  const RunResult run =
+      SipiRun({"--cpus=" + std::to_string(cpus), std::string("--strategy=") + strategy,
+               std::string("--irqchip=") + irqchip, "--topology=threads=1"});
   ExpectAllOnline(run, static_cast<uint32_t>(cpus));
   ExpectOrderPerCpu(run.json);
   EXPECT_EQ(run.json["strategy"], strategy);
@@ -61,8 +62,8 @@ TEST_P(EveryKnob, BringsAllOnline) {
   for (const char* strategy : {"serial", "kick", "full"}) {
     for (const char* cpus : {"2", "12", "64"}) {
       const RunResult run = SipiRun({std::string("--cpus=") + cpus, "--topology=threads=2",
-                               std::string("--strategy=") + strategy,
-                               std::string("--irqchip=") + irqchip, knob});
+                                     std::string("--strategy=") + strategy,
+                                     std::string("--irqchip=") + irqchip, knob});
       ExpectAllOnline(run, static_cast<uint32_t>(std::stoi(cpus)));
       ExpectOrderPerCpu(run.json);
     }
@@ -89,7 +90,7 @@ TEST_P(ReuseScope, DecidesWhoCalibrates) {
   SKIP_WITHOUT_KVM();
   const std::string scope = GetParam();
   const RunResult run = SipiRun({"--cpus=16", "--topology=sockets=2,cores=4,threads=2",
-                           "--strategy=serial+reuse", "--reuse-scope=" + scope});
+                                 "--strategy=serial+reuse", "--reuse-scope=" + scope});
   ExpectAllOnline(run, 16);
   int calibrated = 0;
   for (const json& event : run.json["events"]) calibrated += event["name"] == "calibrate-end";
@@ -129,8 +130,8 @@ TEST(Topology, TwoSocketsOfSixteenCoresOfTwoThreadsHaveTheirIds) {
 TEST(Topology, SparseIdsComeUpWithDenseNumbers) {
   SKIP_WITHOUT_KVM();
   for (const char* irqchip : {"--irqchip=user", "--irqchip=kernel"}) {
-    const RunResult run = SipiRun({"--cpus=5", "--apic-ids=7,0,254,256,4095", irqchip, "--strategy=full",
-                             "--scenario=ipi-all"});
+    const RunResult run = SipiRun({"--cpus=5", "--apic-ids=7,0,254,256,4095", irqchip,
+                                   "--strategy=full", "--scenario=ipi-all"});
     ExpectAllOnline(run, 5);
     const std::vector<uint32_t> ids{7, 0, 254, 256, 4095};
     for (uint32_t i = 0; i < 5; ++i) EXPECT_EQ(run.json["cpus"][i]["apic_id"], ids[i]);

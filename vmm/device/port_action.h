@@ -11,6 +11,7 @@ struct PortAction {
     kNone,
     kExit,      // the guest ends the machine; value is what it wrote
     kDoorbell,  // value is an abi::Doorbell
+    kYield,     // this CPU spins for what another CPU holds: let that one run
     kCharge,    // value is an abi::Charge: hold this CPU for the profile's latency of that kind
   };
   Kind kind = Kind::kNone;

@@ -103,6 +103,11 @@ absl::StatusOr<ElfFile> Read(const ImageBytes& image) {
   for (uint64_t i = 0; i < header.e_phnum; ++i) {
     const uint64_t offset = header.e_phoff + i * sizeof(ProgramHeader);
     ASSIGN_OR_RETURN(const auto segment, image.Get<ProgramHeader>(offset, "program header"));
+    if (segment.p_type == PT_INTERP) {
+      return image.Error(offset,
+                         "a program for an operating system (it asks for a dynamic linker), "
+                         "not a kernel");
+    }
     if (segment.p_type == PT_LOAD && segment.p_memsz != 0) {
       file.segments.push_back({.header_offset = offset,
                                .file_offset = segment.p_offset,

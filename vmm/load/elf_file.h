@@ -2,8 +2,8 @@
 //
 // Source: System V ABI, gABI chapters 4 and 5; the PVH note: Xen, xen/include/public/elfnote.h,
 // XEN_ELFNOTE_PHYS32_ENTRY (18), owner "Xen". Files are untrusted: every offset is checked, and
-// nothing is allocated by a size that the file gives. Not handled: relocations, section headers,
-// files for a dynamic linker.
+// nothing is allocated by a size that the file gives. Not handled: relocations, section headers;
+// files for a dynamic linker are refused.
 #pragma once
 
 #include <optional>

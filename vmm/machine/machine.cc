@@ -45,7 +45,7 @@ Machine::Machine(MachineOptions options)
       threads_(options_.topology.cpu_count()),
       sequencer_log_(SequencerLogRecords(options_)) {
   for (uint32_t cpu = 0; cpu < cpus(); ++cpu) mailboxes_.emplace_back(/*bsp=*/cpu == 0);
-  serial_output_ = MakeOutputStage(options_.serial_fd);
+  serial_output_ = MakeOutputStage(options_.serial_fd, options_.serial_buffer_bytes);
   serial_ = std::make_unique<Serial16550>(*serial_output_);
   ports_ = std::make_unique<PortBus>(*serial_);
   world_.events = this;

@@ -53,6 +53,7 @@ struct MachineOptions {
 
   // Tests only.
   std::shared_ptr<const IoctlHook> ioctl_hook;         // makes an ioctl fail
+  size_t serial_buffer_bytes = 1 << 20;                // of the serial output to a slow reader
   bool firmware_present = false;                       // there is code at F000:FFF0
   std::function<uint64_t(CpuNumber)> thread_delay_ns;  // holds a CPU's thread back
 };
@@ -119,6 +120,8 @@ class Machine final : private VcpuEvents {
   void WaitForEnd(StopRequest& stop, int64_t time_limit_ms);
   void StopEverything();
   void StartSequencer();
+  // On the boot CPU's thread: waits until an IPI can reach every vCPU. False: the run ends before.
+  bool WaitUntilReachable();
   static void* SequencerMain(void* self);
   void CheckAllIdle();
 

@@ -20,8 +20,7 @@ void Machine::OnFault(CpuNumber cpu, std::string diagnosis) {
 void Machine::OnDoorbell(CpuNumber /*cpu*/, abi::Doorbell bell) {
   switch (bell) {
     case abi::Doorbell::kBeforeKick:
-      // KVM drops an INIT or SIPI to a vCPU that does not exist; our mailboxes keep it.
-      if (options_.irqchip != IrqchipKind::kUser) factory_->WaitDone();
+      WaitUntilReachable();
       return;
     case abi::Doorbell::kReady:
       StartSequencer();
@@ -39,11 +38,26 @@ void Machine::CheckAllIdle() {
   if (idle) end_.Set({.kind = EndKind::kAllHalted, .cpu = {}, .code = 0, .text = {}, .error = {}});
 }
 
+bool Machine::WaitUntilReachable() {
+  // KVM drops an INIT or SIPI to a vCPU that does not exist; our mailboxes keep it.
+  if (options_.irqchip == IrqchipKind::kUser) return true;
+  if (!factory_->WaitDone()) return false;
+  // KVM makes its map of APIC IDs anew when a local APIC changes, and a new vCPU's reset comes
+  // before that vCPU is listed. The last ones are missing from the map until some APIC changes once
+  // more (kvm_recalculate_apic_map; KVM API, 4.58 KVM_SET_LAPIC), so the boot CPU's is set to what
+  // it is.
+  Vcpu& boot = threads_[0]->vcpu();
+  absl::StatusOr<kvm_lapic_state> lapic = boot.GetLapic();
+  const absl::Status status = lapic.ok() ? boot.SetLapic(*lapic) : lapic.status();
+  if (status.ok()) return true;
+  end_.Set({.kind = EndKind::kHostError, .cpu = {}, .code = 0, .text = {}, .error = status});
+  return false;
+}
+
 void Machine::StartSequencer() {
   const std::lock_guard lock(sequencer_mutex_);
   if (sequencer_ == nullptr || sequencer_started_ || stopping_) return;
-  // In KVM's irqchips a message to a vCPU that does not exist is lost.
-  if (options_.irqchip != IrqchipKind::kUser && !factory_->WaitDone()) return;
+  if (!WaitUntilReachable()) return;
   const SignalBlock block;
   if (ledger_ != nullptr) ledger_->Leave();
   sequencer_active_.store(true, std::memory_order_release);

@@ -50,6 +50,7 @@ VcpuCounters& VcpuCounters::operator+=(const VcpuCounters& other) {
   nmis_injected += other.nmis_injected;
   timer_interrupts += other.timer_interrupts;
   blocked_sleeps += other.blocked_sleeps;
+  yields += other.yields;
   imposed_sleeps += other.imposed_sleeps;
   imposed_ns += other.imposed_ns;
   sends += other.sends;
@@ -71,6 +72,7 @@ void VcpuCounters::AddTo(std::map<std::string, uint64_t>& counters) const {
   counters["nmis"] += nmis_injected;
   counters["timer.interrupts"] += timer_interrupts;
   counters["sleeps"] += blocked_sleeps;
+  counters["yields"] += yields;
   counters["imposed.sleeps"] += imposed_sleeps;
   counters["imposed.ns"] += imposed_ns;
   counters["ipis"] += sends.ipis;

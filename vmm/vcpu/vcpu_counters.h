@@ -24,6 +24,7 @@ struct VcpuCounters {
   uint64_t nmis_injected = 0;
   uint64_t timer_interrupts = 0;
   uint64_t blocked_sleeps = 0;  // waits for an interrupt or a SIPI that went to sleep
+  uint64_t yields = 0;          // writes to the POST code port
   uint64_t imposed_sleeps = 0;
   uint64_t imposed_ns = 0;
   SendCounters sends;

@@ -1,5 +1,6 @@
 #include "vmm/vcpu/vcpu_thread.h"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -158,11 +159,19 @@ bool VcpuThread::HandlePortAction(const PortAction& action) {
     case PortAction::Kind::kDoorbell:
       world_.events->OnDoorbell(cpu_, static_cast<abi::Doorbell>(action.value));
       return true;
+    case PortAction::Kind::kYield:
+      Yield();
+      return true;
     case PortAction::Kind::kCharge:
       Charge(static_cast<abi::Charge>(action.value));
       return true;
   }
   return true;
+}
+
+void VcpuThread::Yield() {
+  ++counters_.yields;
+  sched_yield();
 }
 
 void VcpuThread::Charge(abi::Charge kind) {

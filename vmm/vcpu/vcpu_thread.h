@@ -100,6 +100,7 @@ class VcpuThread {
   bool HandleIo();
   bool HandlePortAction(const PortAction& action);
   void Charge(abi::Charge kind);
+  void Yield();
 
   const VcpuWorld& world_;
   const CpuNumber cpu_;
