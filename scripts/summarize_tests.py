@@ -17,18 +17,35 @@ Case = collections.namedtuple("Case", "name result reason")
 SUITES_ON_KVM = ("kvm", "e2e", "bench")
 
 
-def outcome(case):
-    """One <testcase> of meson's or GoogleTest's JUnit file; None if it was disabled."""
-    if case.get("status") == "notrun":
+def test_name(text):
+    """The test's own name in "project:suite / test"."""
+    return text.split(" / ")[-1]
+
+
+def last_line(text):
+    """The last line of a text, for use as a reason."""
+    lines = (text or "").strip().splitlines()
+    return lines[-1] if lines else "no reason given"
+
+
+def googletest_case(element):
+    """One <testcase> of GoogleTest's part of the JUnit file; None if it was disabled."""
+    if element.get("status") == "notrun":
         return None
-    name = f'{case.get("classname")}.{case.get("name")}'
-    if case.find("failure") is not None or case.find("error") is not None:
+    name = f'{element.get("classname")}.{element.get("name")}'
+    if element.find("failure") is not None or element.find("error") is not None:
         return Case(name, "failed", "")
-    skipped = case.find("skipped")
-    if skipped is None:
+    skipped = element.find("skipped")
+    return Case(name, "passed", "") if skipped is None else Case(name, "skipped", last_line(skipped.get("message")))
+
+
+def whole_program_case(name, test):
+    """A program as one case, from meson's own record of it."""
+    if test["result"] in ("OK", "EXPECTEDFAIL"):
         return Case(name, "passed", "")
-    lines = (skipped.get("message") or case.findtext("system-out") or "no reason given").strip().splitlines()
-    return Case(name, "skipped", lines[-1])
+    if test["result"] == "SKIP":
+        return Case(name, "skipped", last_line(test.get("stdout")))
+    return Case(f"{name} as a whole", "failed", test["result"])
 
 
 def suites_of_tests(build_dir):
@@ -40,21 +57,20 @@ def suites_of_tests(build_dir):
 def read_cases(build_dir):
     """All cases by the name of their test."""
     cases = collections.defaultdict(list)
-    junit = ElementTree.parse(os.path.join(build_dir, "meson-logs", "testlog.junit.xml"))
-    for group in junit.getroot().findall("testsuite"):
-        # "project.test.GoogleTestSuite", or "project" for all programs that are not GoogleTest's.
-        parts = group.get("name").split(".")
-        for element in group.findall("testcase"):
-            case = outcome(element)
-            if case is not None:
-                cases[parts[1] if len(parts) > 1 else element.get("name")].append(case)
-    with open(os.path.join(build_dir, "meson-logs", "testlog.json"), encoding="utf-8") as log:
-        for line in log:
-            test = json.loads(line)
-            name = test["name"].split(" / ")[-1].split(":")[-1]
-            bad = test["result"] not in ("OK", "SKIP", "EXPECTEDFAIL")
-            if bad and not any(case.result == "failed" for case in cases[name]):
-                cases[name].append(Case(f"{name} as a whole", "failed", test["result"]))
+    logs = os.path.join(build_dir, "meson-logs")
+    for group in ElementTree.parse(os.path.join(logs, "testlog.junit.xml")).getroot().findall("testsuite"):
+        # GoogleTest's groups are "project.project:suite / test.GoogleTestSuite"; the group of all other programs is
+        # named after the project alone.
+        if " / " in group.get("name"):
+            found = map(googletest_case, group.findall("testcase"))
+            cases[test_name(group.get("name").rsplit(".", 1)[0])] += [case for case in found if case is not None]
+    with open(os.path.join(logs, "testlog.json"), encoding="utf-8") as log:
+        for test in map(json.loads, log):
+            name = test_name(test["name"])
+            case = whole_program_case(name, test)
+            told = any(known.result == "failed" for known in cases[name])
+            if not cases[name] or (case.result == "failed" and not told):
+                cases[name].append(case)
     return cases
 
 

@@ -22,6 +22,8 @@ inline constexpr uint16_t kChargePort =
     0x562;  // 8-bit out: a Charge kind; the VMM lets the thread sleep for it
 inline constexpr uint16_t kPmTimerPort =
     0x608;  // ACPI PM timer (24 bits, 3.579545 MHz, ACPI 6.5, 4.8.3.3)
+inline constexpr uint16_t kYieldPort =
+    0x80;  // 8-bit out (the POST code port): spinning for another CPU, let it run
 inline constexpr uint16_t kSerialPort = 0x3f8;  // 16550 transmit
 
 enum class Doorbell : uint32_t {

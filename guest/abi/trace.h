@@ -22,33 +22,34 @@ enum class TraceEvent : uint16_t {
   kCpuhpEnter = 6,  // target = CPU that moves, value = CpuhpState entered; it leaves it at its next
                     // kCpuhpEnter
   kOnline = 7,      // target = CPU; its last ONLINE step is done
-  kSmpbootBegin = 8,        // control CPU: "Bringing up secondary CPUs"
-  kSmpbootEnd = 9,          // control CPU: value = CPUs online
-  kPassBegin = 10,          // value = index of the pass
-  kPassEnd = 11,            // value = index of the pass
-  kKickBegin = 12,          // target = CPU to be kicked (kAllTargets for a broadcast)
-  kKickEnd = 13,            // likewise
-  kIcrWrite = 14,           // value = ICR bits 31:0, target = destination CPU or kAllTargets
-  kWaitAliveBegin = 15,     // control CPU, target
-  kWaitAliveEnd = 16,       // control CPU, target
-  kRelease = 17,            // control CPU lets target go (should-online)
-  kCalibrateBegin = 18,     // timer and delay calibration starts
-  kCalibrateEnd = 19,       // value = TSC kHz
-  kCalibrateReused = 20,    // value = TSC kHz taken over
-  kCalibrateRejected = 21,  // a bad sample; value = width of its brackets in us (0: too short a window)
-  kTimeout = 22,            // target did not arrive within the bound, value = SyncState it was in
-  kCancelled = 23,          // an AP saw that it had been given up, and parks
-  kStepFailed = 24,         // target, value = CpuhpState
-  kParked = 25,             // AP parked for good
-  kWake = 26,               // a halted wait ended by an interrupt
-  kVeto = 27,               // parallel bring-up refused, value = Veto
-  kFault = 28,              // value = exception vector
-  kCacheSetup = 29,         // cache/MTRR set-up done on this CPU
-  kTscCheckBegin = 30,      // target = the CPU checked
-  kTscCheckEnd = 31,        // target, value = largest backward step seen in ticks
-  kScenario = 32,           // value is the scenario's own
-  kTopology = 33,           // topology masks updated
-  kUnknownApicId = 34,      // an AP whose ID is in no table; value = ID
+  kSmpbootBegin = 8,      // control CPU: "Bringing up secondary CPUs"
+  kSmpbootEnd = 9,        // control CPU: value = CPUs online
+  kPassBegin = 10,        // value = index of the pass
+  kPassEnd = 11,          // value = index of the pass
+  kKickBegin = 12,        // target = CPU to be kicked (kAllTargets for a broadcast)
+  kKickEnd = 13,          // likewise
+  kIcrWrite = 14,         // value = ICR bits 31:0, target = destination CPU or kAllTargets
+  kWaitAliveBegin = 15,   // control CPU, target
+  kWaitAliveEnd = 16,     // control CPU, target
+  kRelease = 17,          // control CPU lets target go (should-online)
+  kCalibrateBegin = 18,   // timer and delay calibration starts
+  kCalibrateEnd = 19,     // value = TSC kHz
+  kCalibrateReused = 20,  // value = TSC kHz taken over
+  kCalibrateRejected =
+      21,               // a bad sample; value = width of its brackets in us (0: too short a window)
+  kTimeout = 22,        // target did not arrive within the bound, value = SyncState it was in
+  kCancelled = 23,      // an AP saw that it had been given up, and parks
+  kStepFailed = 24,     // target, value = CpuhpState
+  kParked = 25,         // AP parked for good
+  kWake = 26,           // a halted wait ended by an interrupt
+  kVeto = 27,           // parallel bring-up refused, value = Veto
+  kFault = 28,          // value = exception vector
+  kCacheSetup = 29,     // cache/MTRR set-up done on this CPU
+  kTscCheckBegin = 30,  // target = the CPU checked
+  kTscCheckEnd = 31,    // target, value = largest backward step seen in ticks
+  kScenario = 32,       // value is the scenario's own
+  kTopology = 33,       // topology masks updated
+  kUnknownApicId = 34,  // an AP whose ID is in no table; value = ID
   // Host.
   kHostFirst = 128,
   kVmCreated = 129,
@@ -77,6 +78,11 @@ struct TraceRecord {
   uint32_t value;
 };
 static_assert(sizeof(TraceRecord) == 16);
+
+// event, target and value as the one little-endian word that they are in a record.
+constexpr uint64_t PackTrace(TraceEvent event, uint16_t target, uint32_t value) {
+  return static_cast<uint64_t>(event) | uint64_t{target} << 16 | uint64_t{value} << 32;
+}
 
 constexpr const char* Name(TraceEvent event) {
   switch (event) {

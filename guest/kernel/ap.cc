@@ -62,8 +62,8 @@ void RunOnline(PerCpu& self) {
   const auto wanted = [](uint32_t value) {
     return value == static_cast<uint32_t>(CpuhpState::kOnline);
   };
-  (void)CpuhpUp(self, self.cpu, Section::kOnline, CpuhpState::kApOnlineIdle);  // cannot fail
   if (!wanted(target.Load(std::memory_order_seq_cst))) {
+    (void)CpuhpUp(self, self.cpu, Section::kOnline, CpuhpState::kApOnlineIdle);  // cannot fail
     WaitFor(self, target, wanted, platform::NoDeadline(), kernel.knobs().ap_wait);
   }
   const Error error = CpuhpUp(self, self.cpu, Section::kOnline, CpuhpState::kApActive);

@@ -117,6 +117,23 @@ Sample SleepWindow(PerCpu& self, uint32_t window_us) {
   return Evaluate(pm_begin, pm_end, count_begin, count_end, periods * period + partial, window_us);
 }
 
+// An AP's where there is TSC-deadline mode.
+Sample SleepToDeadline(PerCpu& self, uint32_t window_us) {
+  const abi::CpuSlot& boot = self.kernel->slot(kBootCpu);
+  self.timer_armed_ticks = 0;
+  self.timer_fired = 0;
+  const Reading pm_begin = ReadReference();
+  ArmTimer(self, platform::DeadlineInUs(window_us));
+  while (self.timer_fired == 0) platform::HaltEnabled();
+  const Reading pm_end = ReadReference();
+  // The timer's side of the comparison is the TSC against itself: no bracket, and the boot CPU's
+  // bus.
+  const Reading none_begin{0, pm_begin.tsc, 0}, none_end{0, pm_end.tsc, 0};
+  Sample sample = Evaluate(pm_begin, pm_end, none_begin, none_end, 0, window_us);
+  sample.bus_khz = boot.bus_khz;
+  return sample;
+}
+
 // Takes samples until one is good, or the best of kMaxTries. Interrupts off.
 Sample Calibrate(PerCpu& self, Sample (*take)(PerCpu&, uint32_t)) {
   const uint32_t window_us = self.kernel->knobs().calibration_us;
@@ -207,7 +224,7 @@ Error StartTimers(PerCpu& self, CpuNumber) {
     platform::Trace(TraceEvent::kCalibrateReused, static_cast<uint16_t>(donor.value), slot.tsc_khz);
     return Error::kNone;
   }
-  const Sample sample = Calibrate(self, SleepWindow);
+  const Sample sample = Calibrate(self, kernel.tsc_deadline ? SleepToDeadline : SleepWindow);
   if (sample.tsc_khz ==
       0) {  // no window that was long enough: better the boot CPU's figures than none
     Keep(self, kernel.slot(kBootCpu).tsc_khz, kernel.slot(kBootCpu).bus_khz);

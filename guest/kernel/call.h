@@ -20,14 +20,20 @@ void RunCalled(PerCpu& self);
 // Programs the running CPU's cache attributes, and is charged for it.
 void SetUpCaches();
 
-// A spinlock for a handful of instructions. Bounded: a holder that never leaves is a panic.
+// Takes a spinlock for a handful of instructions. With fewer cores than CPUs the holder may not be
+// running, so a CPU that waits spins for a moment and then lets others run. Bounded: a holder that
+// never leaves is a panic.
 inline void LockShort(Kernel& kernel, platform::Atomic<uint32_t>& lock) {
-  while (lock.Exchange(1, std::memory_order_acquire) != 0) {
-    const auto deadline =
-        platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} * 1000);
-    SIPI_ASSERT(platform::SpinUntil(
-        lock.Ref(), [](uint32_t value) { return value == 0; }, deadline));
-  }
+  constexpr uint32_t kSpinUs = 20;
+  if (lock.Exchange(1, std::memory_order_acquire) == 0) return;
+  // As many holders as there are CPUs may come before this one.
+  const auto deadline = platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} *
+                                               1000 * (kernel.params->cpu_count / 64 + 1));
+  do {
+    const auto free = [](uint32_t value) { return value == 0; };
+    if (!platform::SpinUntil(lock.Ref(), free, platform::DeadlineInUs(kSpinUs))) platform::Relax();
+    SIPI_ASSERT(!platform::Expired(deadline));
+  } while (lock.Exchange(1, std::memory_order_acquire) != 0);
 }
 inline void UnlockShort(platform::Atomic<uint32_t>& lock) {
   lock.Store(0, std::memory_order_release);

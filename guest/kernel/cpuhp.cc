@@ -23,29 +23,42 @@ bool FailureInjected(Kernel& kernel, CpuNumber cpu, const CpuhpStep& step) {
          kernel.params->fault.value == static_cast<uint64_t>(step.state);
 }
 
-Error Startup(PerCpu& self, CpuNumber cpu, const CpuhpStep& step) {
-  Enter(*self.kernel, cpu, step.section, step.state);
-  if (FailureInjected(*self.kernel, cpu, step)) return Error::kStepFailed;
-  return step.startup == nullptr ? Error::kNone : step.startup(self, cpu);
+// What follows a step that failed. Its own startup is not undone: it failed as a whole. What is
+// below it is.
+void RollBack(PerCpu& self, CpuNumber cpu, const CpuhpStep& step, abi::CpuhpState below,
+              Error error) {
+  platform::Trace(abi::TraceEvent::kStepFailed, static_cast<uint16_t>(cpu.value),
+                  static_cast<uint32_t>(step.state));
+  self.kernel->slot(cpu).error = static_cast<uint32_t>(error);
+  Enter(*self.kernel, cpu, step.section, below);
+  CpuhpDown(self, cpu, step.section);
 }
 
 }  // namespace
 
+// Every AP and, for every AP, the control CPU go through this loop: few instructions, nothing
+// looked up twice.
 Error CpuhpUp(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
   Kernel& kernel = *self.kernel;
-  const abi::CpuhpState from = CpuhpProgress(kernel, cpu, section);
+  const platform::AtomicRef<uint32_t> progress = Progress(kernel, cpu, section);
+  const auto from = static_cast<abi::CpuhpState>(progress.Load(std::memory_order_acquire));
+  const uint64_t packed =
+      abi::PackTrace(abi::TraceEvent::kCpuhpEnter, static_cast<uint16_t>(cpu.value), 0);
+  const bool may_inject = kernel.params->fault.kind == abi::Fault::kFailStep;
   abi::CpuhpState below = from;
   for (const CpuhpStep& step : CpuhpSteps(section)) {
     if (step.state <= from) continue;
     if (step.state > target) break;
-    const Error error = Startup(self, cpu, step);
+    platform::TracePacked(packed | static_cast<uint64_t>(step.state) << 32);
+    progress.Store(static_cast<uint32_t>(step.state), std::memory_order_release);
+    Error error = Error::kNone;
+    if (may_inject && FailureInjected(kernel, cpu, step)) {
+      error = Error::kStepFailed;
+    } else if (step.startup != nullptr) {
+      error = step.startup(self, cpu);
+    }
     if (error != Error::kNone) {
-      // The failed step's own startup is not undone: it failed as a whole. What is below it is.
-      platform::Trace(abi::TraceEvent::kStepFailed, static_cast<uint16_t>(cpu.value),
-                      static_cast<uint32_t>(step.state));
-      kernel.slot(cpu).error = static_cast<uint32_t>(error);
-      Enter(kernel, cpu, section, below);
-      CpuhpDown(self, cpu, section);
+      RollBack(self, cpu, step, below, error);
       return error;
     }
     below = step.state;

@@ -10,6 +10,17 @@ platform::Deadline PartnerDeadline(Kernel& kernel) {
   return platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} * 1000);
 }
 
+// One AP at a time, each for as long as its check takes: a wait that lets others run at once.
+void LockLong(Kernel& kernel, platform::Atomic<uint32_t>& lock) {
+  while (lock.Exchange(1, std::memory_order_acquire) != 0) {
+    const auto slice = platform::DeadlineInUs(kernel.knobs().tsc_check_us / 8 + 1);
+    if (!platform::SpinUntil(
+            lock.Ref(), [](uint32_t value) { return value == 0; }, slice)) {
+      platform::Relax();
+    }
+  }
+}
+
 // Both sides read in turn until the time is over.
 void ReadInTurn(Kernel& kernel) {
   const platform::Deadline end = platform::DeadlineInUs(kernel.knobs().tsc_check_us);
@@ -41,12 +52,7 @@ void Meet(Kernel& kernel, uint32_t both) {
 Error StartTscCheck(PerCpu& self, CpuNumber cpu) {
   Kernel& kernel = *self.kernel;
   if (kernel.knobs().tsc_check == 0) return Error::kNone;
-  while (kernel.tsc_check_lock.Exchange(1, std::memory_order_acquire) != 0) {
-    // As many APs as there are may be before this one; each is bounded by itself.
-    (void)platform::SpinUntil(
-        kernel.tsc_check_lock.Ref(), [](uint32_t value) { return value == 0; },
-        PartnerDeadline(kernel));
-  }
+  LockLong(kernel, kernel.tsc_check_lock);
   platform::Trace(abi::TraceEvent::kTscCheckBegin, static_cast<uint16_t>(cpu.value), 0);
   kernel.tsc_check_request.Exchange(cpu.value + 1, std::memory_order_seq_cst);
   NotifyCpu(self, kBootCpu);
@@ -58,7 +64,7 @@ Error StartTscCheck(PerCpu& self, CpuNumber cpu) {
   kernel.tsc_check_ready.Store(0, std::memory_order_seq_cst);
   platform::Trace(abi::TraceEvent::kTscCheckEnd, static_cast<uint16_t>(cpu.value),
                   kernel.tsc_backward_ticks.Load(std::memory_order_relaxed));
-  kernel.tsc_check_lock.Store(0, std::memory_order_release);
+  UnlockShort(kernel.tsc_check_lock);
   return Error::kNone;
 }
 

@@ -13,6 +13,7 @@
 //   metal it spins, in
 //                            the simulator the fiber parks until that word is stored to. Never
 //                            write the loop yourself
+//   Relax()                  lets another CPU run that this one spins for, where they may share a core
 //   DelayUs(us)              waits at least so long, without giving up the CPU
 //   NowTicks(), NowNs()      this CPU's clock; ns only once SetTicksPerMs was called
 //   ReadPmTimer()            reference clock, 24 bits at 3.579545 MHz
@@ -27,7 +28,7 @@
 //   HaltForever()            parks the CPU, interrupts off
 //   CacheSetup()             programs PAT on the running CPU
 //   PrepareStartup(kernel)   makes the page that a SIPI starts at ready
-//   Trace(event, target, value), TraceAt(ticks, ...)   into the CPU's ring, no exit
+//   Trace(event, target, value), TraceAt(ticks, ...)   into the CPU's ring, no exit; TracePacked(abi::PackTrace(...))
 //   Charge(kind)             what a step costs on the profile's machine; nothing where no profile
 //   is imposed Doorbell(value)          tells the VMM SerialWrite(text, bytes) Exit(code) ends the
 //   machine Panic(file, line, text)  writes the result page and ends the machine Break(fault) fails

@@ -91,7 +91,7 @@ class Comparer {
     record->host = host_;
     ++runs_done_;
     Judge(*record, round);
-    const absl::Status kept = Keep(*record, round);
+    absl::Status kept = Keep(*record, round);
     if (!kept.ok()) {
       Say(kept);
       return kept;

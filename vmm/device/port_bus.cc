@@ -10,10 +10,6 @@
 namespace sipi {
 namespace {
 
-// The POST code port, which an AP writes to while it waits for the trampoline's lock
-// (guest/platform/x86/trampoline.S). Elsewhere a write there is a short delay.
-constexpr uint16_t kPostCodePort = 0x80;
-
 bool IsSerial(uint16_t port) {
   return port >= abi::kSerialPort && port < abi::kSerialPort + kSerialPorts;
 }
@@ -34,7 +30,7 @@ PortAction::Kind ActionOf(uint16_t port) {
       return PortAction::Kind::kDoorbell;
     case abi::kChargePort:
       return PortAction::Kind::kCharge;
-    case kPostCodePort:
+    case abi::kYieldPort:
       return PortAction::Kind::kYield;
     default:
       return PortAction::Kind::kNone;

@@ -182,7 +182,7 @@ std::unique_ptr<VcpuThread> Machine::NewThread(CpuNumber cpu, size_t log_records
 
 absl::Status Machine::SetMemory(GuestMemory memory) {
   memory_.emplace(std::move(memory));
-  world_.memory = &*memory_;
+  world_.memory.store(&*memory_, std::memory_order_release);
   return memory_->RegisterWith(*vm_);
 }
 

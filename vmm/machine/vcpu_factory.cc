@@ -20,16 +20,6 @@ uint32_t UsableCores() {
   return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
 }
 
-// The APs' threads inherit this policy: one that wakes up waits for the running thread's time slice
-// to end (sched(7), SCHED_BATCH). When a broadcast wakes a thousand of them on a few cores, each then
-// gets through the guest's start-up code before the next begins, instead of interrupting another
-// just as that one holds a lock. A refusal changes nothing but speed.
-void RunInBatches() {
-  if (getenv("NOBATCH")) return;
-  const sched_param none = {};
-  sched_setscheduler(0, SCHED_BATCH, &none);
-}
-
 }  // namespace
 
 VcpuFactory::~VcpuFactory() { Stop(); }
@@ -53,7 +43,6 @@ absl::Status VcpuFactory::Start(uint32_t cpus) {
 
 void* VcpuFactory::ThreadMain(void* self) {
   pthread_setname_np(pthread_self(), "vcpu-factory");
-  RunInBatches();
   static_cast<VcpuFactory*>(self)->Work();
   return nullptr;
 }

@@ -114,8 +114,9 @@ bool VcpuThread::RunOnce() {
     case RunState::kFailed:
       break;
   }
-  Fault(absl::StrCat("KVM_RUN on CPU ", cpu_.value, ": ", std::strerror(result.error), "; ",
-                     DescribeRegisters(cpu_, vcpu_, world_.memory)));
+  Fault(
+      absl::StrCat("KVM_RUN on CPU ", cpu_.value, ": ", std::strerror(result.error), "; ",
+                   DescribeRegisters(cpu_, vcpu_, world_.memory.load(std::memory_order_acquire))));
   return false;
 }
 
@@ -134,7 +135,7 @@ bool VcpuThread::HandleExit() {
       if (HandleChipExit()) return true;
       break;
   }
-  Fault(DescribeFatalExit(cpu_, vcpu_, world_.memory));
+  Fault(DescribeFatalExit(cpu_, vcpu_, world_.memory.load(std::memory_order_acquire)));
   return false;
 }
 

@@ -1,6 +1,7 @@
 // What all vCPU threads of one machine share, and whom they tell what happens.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -31,12 +32,12 @@ class VcpuEvents {
   virtual void OnAllIdle() = 0;
 };
 
-// Constant once the threads run, but for `memory`, which is set before the boot CPU's thread starts
-// and read by no CPU before the boot CPU has kicked it.
+// Constant once the threads run, but for `memory`.
 struct VcpuWorld {
   VcpuEvents* events = nullptr;
   PortBus* ports = nullptr;
-  const GuestMemory* memory = nullptr;
+  // For fault reports. Null until the guest is loaded, which some threads do not wait for.
+  std::atomic<const GuestMemory*> memory{nullptr};
   UserIrqchip* chip = nullptr;  // irqchip user only, as is the next
   IdleLedger* ledger = nullptr;
   Profile profile;

@@ -10,6 +10,7 @@ namespace sipi::platform {
 static_assert(SIPI_TRAMPOLINE_PAGE == abi::kTrampolineGpa);
 static_assert(SIPI_TRAMPOLINE_PARAMS == kTrampolineParamsOffset);
 static_assert(SIPI_APIC_HASH_MULTIPLIER == abi::kApicHashMultiplier);
+static_assert(SIPI_YIELD_PORT == abi::kYieldPort);
 static_assert(SIPI_WAKE_VECTOR == abi::kWakeVector);
 static_assert(offsetof(abi::ResultPage, trampoline_holder) == SIPI_RESULT_HOLDER);
 static_assert(offsetof(abi::ResultPage, unknown_apic_ids) == SIPI_RESULT_UNKNOWN_COUNT);

@@ -93,6 +93,10 @@ bool SpinUntil(AtomicRef<T> ref, Pred pred, Deadline deadline) {
   return true;
 }
 
+// An exit at which the VMM lets other threads run. On a machine with a core for each CPU nobody
+// comes here often.
+inline void Relax() { asm volatile("outb %%al, %0" ::"Nd"(abi::kYieldPort)); }
+
 inline void SpinTicks(uint64_t end_ticks) {
   while (NowTicks() < end_ticks) Pause();
 }
@@ -146,20 +150,26 @@ inline PerCpu& ThisCpu() {
   return *self;
 }
 
-inline void TraceAt(uint64_t ticks, abi::TraceEvent event, uint16_t target, uint32_t value) {
+// Inlined everywhere: a call would double what a record costs, and in an emulated ring 0 every
+// instruction counts.
+[[gnu::always_inline]] inline void TracePackedAt(uint64_t ticks, uint64_t packed) {
   uint64_t at = sizeof(abi::TraceRecord);
-  asm volatile("xaddq %0, %%gs:0" : "+r"(at)::"memory");
-  uint64_t end;
-  asm volatile("movq %%gs:8, %0" : "=r"(end));
-  if (at >= end) return;  // the cursor counts it as lost
-  auto* record = reinterpret_cast<abi::TraceRecord*>(at);
-  record->tsc = ticks;
-  record->event = event;
-  record->target = target;
-  record->value = value;
+  bool full;
+  asm volatile("xaddq %0, %%gs:0; cmpq %%gs:8, %0" : "+r"(at), "=@ccae"(full)::"memory");
+  if (full) return;  // the cursor counts it as lost
+  auto* record = reinterpret_cast<uint64_t*>(at);
+  record[0] = ticks;
+  record[1] = packed;
 }
-inline void Trace(abi::TraceEvent event, uint16_t target, uint32_t value) {
-  TraceAt(NowTicks(), event, target, value);
+[[gnu::always_inline]] inline void TracePacked(uint64_t packed) {
+  TracePackedAt(NowTicks(), packed);
+}
+[[gnu::always_inline]] inline void TraceAt(uint64_t ticks, abi::TraceEvent event, uint16_t target,
+                                           uint32_t value) {
+  TracePackedAt(ticks, abi::PackTrace(event, target, value));
+}
+[[gnu::always_inline]] inline void Trace(abi::TraceEvent event, uint16_t target, uint32_t value) {
+  TracePacked(abi::PackTrace(event, target, value));
 }
 
 // --- Local APIC, in the mode that the machine was booted for (every CPU is in the same by the time

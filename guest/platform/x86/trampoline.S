@@ -21,7 +21,6 @@
 #define P_KERNEL (PARAMS + 48)
 #define P_RESULT (PARAMS + 56)
 
-#define YIELD_PORT 0x80             // POST code port: an exit, so that a host with few cores can run the holder
 
     .section .trampoline, "ax"
     .globl sipi_trampoline
@@ -34,7 +33,7 @@ sipi_trampoline:
     je 2f
 1:  lock btsw $0, P_LOCK
     jnc 2f
-    outb %al, $YIELD_PORT
+    outb %al, $SIPI_YIELD_PORT          // an exit, so that a host with few cores can run the holder
     jmp 1b
 2:  lgdtl t_gdt_descriptor
     movl P_CR3, %eax
