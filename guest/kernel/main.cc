@@ -54,7 +54,9 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   if (kernel.strategy.overlap == 0 || host_driven) CalibrateBootCpu(self);
   platform::PrepareStartup(kernel);
   platform::IrqEnable();
-  if (kernel.params->doorbell != 0) platform::Doorbell(abi::Doorbell::kBeforeKick);
+  // Where the first pass kicks CPU after CPU, the VMM's own start-up must not count as theirs.
+  // Where it prepares all of them first, the VMM may make vCPUs meanwhile.
+  if (kernel.strategy.passes[0].means == sequence::Means::kEach) RingBeforeKick(kernel);
   if (host_driven) {
     LetHostBringUp(self);
   } else {

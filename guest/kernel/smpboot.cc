@@ -164,8 +164,14 @@ class SmpbootOps {
     }
   }
 
-  void KickBroadcast() { KickOps(self_).KickAll(); }
-  void KickTreeRoots(uint32_t) { KickTreeChildren(self_); }
+  void KickBroadcast() {
+    RingBeforeKick(kernel_);
+    KickOps(self_).KickAll();
+  }
+  void KickTreeRoots(uint32_t) {
+    RingBeforeKick(kernel_);
+    KickTreeChildren(self_);
+  }
 
   // Waits until every kicked CPU is online; the bound is one handshake's, begun anew whenever some
   // AP arrives.
@@ -226,6 +232,10 @@ class SmpbootOps {
 };
 
 }  // namespace
+
+void RingBeforeKick(Kernel& kernel) {
+  if (kernel.params->doorbell != 0) platform::Doorbell(abi::Doorbell::kBeforeKick);
+}
 
 void BringUpSecondaryCpus(PerCpu& self) {
   Kernel& kernel = *self.kernel;

@@ -11,6 +11,10 @@ namespace sipi {
 // named in the trace and in their slots; the others go on.
 void BringUpSecondaryCpus(PerCpu& self);
 
+// Makes sure that INITs can reach every vCPU, where the VMM asked to be told. Boot CPU, before its
+// first kick.
+void RingBeforeKick(Kernel& kernel);
+
 // As above, for a bring-up that the VMM sequences: prepares every CPU, rings Doorbell::kReady, and
 // waits.
 void LetHostBringUp(PerCpu& self);

@@ -2,13 +2,11 @@
 
 #include <linux/kvm.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "vmm/base/limits.h"
 #include "vmm/cli/host_info.h"
 
@@ -18,7 +16,6 @@ namespace {
 std::string Good(const std::string& text) { return absl::StrCat("  [ok]   ", text, "\n"); }
 std::string Lost(const std::string& text) { return absl::StrCat("  [lost] ", text, "\n"); }
 std::string Note(const std::string& text) { return absl::StrCat("  [note] ", text, "\n"); }
-std::string Bad(const std::string& text) { return absl::StrCat("  [bad]  ", text, "\n"); }
 
 struct Capability {
   long number;
@@ -89,57 +86,6 @@ std::string ThreadsLine(uint64_t cpus) {
   return Good(absl::StrCat("threads: ", cpus, " more may be started"));
 }
 
-std::string PermissionText(const std::string& device) {
-  struct stat info = {};
-  if (stat(device.c_str(), &info) != 0) return "";
-  return absl::StrFormat(" (mode %04o, owner %d, group %d)", info.st_mode & 07777u, info.st_uid,
-                         info.st_gid);
-}
-
-std::string HowToGetKvm() {
-  const std::string vendor = CpuVendor();
-  const std::string module = vendor == "GenuineIntel" ? "kvm_intel" : "kvm_amd";
-  std::string out;
-  if (HostHasHardwareVirtualisation()) {
-    out +=
-        Note("the processor has hardware virtualisation; load the driver: sudo modprobe " + module);
-    out += Note("if that fails, switch on " +
-                std::string(vendor == "GenuineIntel" ? "VT-x" : "SVM (AMD-V)") +
-                " in the firmware's set-up");
-  } else {
-    out += Note(
-        "the processor shows no VMX or SVM: in a virtual machine ask for nested virtualisation; "
-        "on bare metal switch it on in the firmware's set-up");
-  }
-  out += Note("in a container pass the device: --device /dev/kvm");
-  return out;
-}
-
-std::string Remedies(KvmProblem problem, const std::string& device) {
-  switch (problem) {
-    case KvmProblem::kMissing:
-      return HowToGetKvm();
-    case KvmProblem::kNotPermitted:
-      return Note(absl::StrCat("you are user ", geteuid(), "; the device is ", device,
-                               PermissionText(device))) +
-             Note("join its group: sudo usermod -aG kvm $USER, then log in again; or run as root") +
-             Note(
-                 "in a container, root may still be refused: pass --device /dev/kvm, not a plain "
-                 "mount");
-    case KvmProblem::kNotKvm:
-      return Note("the device should be a character device: sudo rm " + device + "; sudo mknod " +
-                  device + " c 10 232; sudo chmod 660 " + device + "; sudo chgrp kvm " + device);
-    case KvmProblem::kWrongVersion:
-      return Note("every Linux since 2.6.22 (2007) speaks version 12: use such a kernel");
-    case KvmProblem::kBusy:
-      return Note("another hypervisor holds the processor's virtualisation: stop it");
-    case KvmProblem::kNone:
-    case KvmProblem::kOther:
-      break;
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string DoctorHostSection() {
@@ -148,13 +94,6 @@ std::string DoctorHostSection() {
                       " (", CpuVendor(), "), ", host.cores, host.cores == 1 ? " core" : " cores",
                       "\n", "  KVM module  ",
                       host.kvm_module.empty() ? "none is loaded" : host.kvm_module, "\n\n");
-}
-
-std::string DoctorKvmFailure(const absl::Status& status, const std::string& device) {
-  return absl::StrCat(
-      "KVM cannot be used\n", Bad(std::string(status.message())),
-      Remedies(KvmProblemOf(status), device),
-      "\nsipi needs KVM to boot machines; sipi --help and the unit tests work without.\n");
 }
 
 std::string DoctorKvmSection(const Kvm& kvm, const std::string& device) {
