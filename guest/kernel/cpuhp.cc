@@ -34,36 +34,41 @@ void RollBack(PerCpu& self, CpuNumber cpu, const CpuhpStep& step, abi::CpuhpStat
   CpuhpDown(self, cpu, step.section);
 }
 
-}  // namespace
-
-// Every AP and, for every AP, the control CPU go through this loop: few instructions, nothing
-// looked up twice.
-Error CpuhpUp(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
-  Kernel& kernel = *self.kernel;
-  const platform::AtomicRef<uint32_t> progress = Progress(kernel, cpu, section);
+// Every AP and, for every AP, the control CPU go through this loop: few instructions, nothing looked
+// up twice, and the check for an injected failure only where one was asked for.
+template <bool kMayInject>
+Error Up(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
+  const platform::AtomicRef<uint32_t> progress = Progress(*self.kernel, cpu, section);
   const auto from = static_cast<abi::CpuhpState>(progress.Load(std::memory_order_acquire));
   const uint64_t packed =
       abi::PackTrace(abi::TraceEvent::kCpuhpEnter, static_cast<uint16_t>(cpu.value), 0);
-  const bool may_inject = kernel.params->fault.kind == abi::Fault::kFailStep;
-  abi::CpuhpState below = from;
-  for (const CpuhpStep& step : CpuhpSteps(section)) {
-    if (step.state <= from) continue;
-    if (step.state > target) break;
-    platform::TracePacked(packed | static_cast<uint64_t>(step.state) << 32);
-    progress.Store(static_cast<uint32_t>(step.state), std::memory_order_release);
+  const CpuhpStep* step = kCpuhpSectionBegin[static_cast<size_t>(section)];
+  const CpuhpStep* const end = kCpuhpSectionBegin[static_cast<size_t>(section) + 1];
+  while (step != end && step->state <= from) ++step;
+  for (; step != end && step->state <= target; ++step) {
+    platform::TracePacked(packed | static_cast<uint64_t>(step->state) << 32);
+    progress.Store(static_cast<uint32_t>(step->state), std::memory_order_release);
     Error error = Error::kNone;
-    if (may_inject && FailureInjected(kernel, cpu, step)) {
+    if (kMayInject && FailureInjected(*self.kernel, cpu, *step)) {
       error = Error::kStepFailed;
-    } else if (step.startup != nullptr) {
-      error = step.startup(self, cpu);
+    } else if (step->startup != nullptr) {
+      error = step->startup(self, cpu);
     }
     if (error != Error::kNone) {
-      RollBack(self, cpu, step, below, error);
+      const bool first = step == kCpuhpSectionBegin[static_cast<size_t>(section)];
+      RollBack(self, cpu, *step, first ? StateBelow(section) : step[-1].state, error);
       return error;
     }
-    below = step.state;
   }
   return Error::kNone;
+}
+
+}  // namespace
+
+Error CpuhpUp(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
+  return self.kernel->params->fault.kind == abi::Fault::kFailStep
+             ? Up<true>(self, cpu, section, target)
+             : Up<false>(self, cpu, section, target);
 }
 
 void CpuhpDown(PerCpu& self, CpuNumber cpu, Section section) {

@@ -34,7 +34,11 @@ struct CpuhpStep {
 };
 
 // The table's part for one section, in the order in which a CPU comes up.
-std::span<const CpuhpStep> CpuhpSteps(Section section);
+extern const CpuhpStep* const kCpuhpSectionBegin[];  // by section, and the table's end
+inline std::span<const CpuhpStep> CpuhpSteps(Section section) {
+  const auto index = static_cast<size_t>(section);
+  return {kCpuhpSectionBegin[index], kCpuhpSectionBegin[index + 1]};
+}
 
 // The state that a CPU is in when nothing of the section has been done.
 constexpr abi::CpuhpState StateBelow(Section section) {

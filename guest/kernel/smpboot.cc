@@ -25,34 +25,31 @@ uint16_t Traced(CpuNumber cpu) { return static_cast<uint16_t>(cpu.value); }
 
 // A wait of the control CPU. While it waits it also takes its part in TSC checks that APs ask for.
 template <class Pred>
-bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
-                 platform::Deadline deadline) {
+bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred, bool bounded = true) {
   Kernel& kernel = *self.kernel;
+  if (pred(word.Load(std::memory_order_acquire))) return true;
+  const platform::Deadline deadline = bounded ? HandshakeDeadline(kernel) : platform::NoDeadline();
   if (kernel.knobs().tsc_check == 0) {
     return WaitFor(self, word, pred, deadline, abi::WaitMode::kHalt);
   }
   const auto asked = [&kernel] {
     return kernel.tsc_check_request.Load(std::memory_order_seq_cst) != 0;
   };
+  const auto done = [&] { return asked() || pred(word.Load(std::memory_order_seq_cst)); };
   for (;;) {
-    const bool ok = HaltUntil(
-        self, [&] { return asked() || pred(word.Load(std::memory_order_seq_cst)); }, deadline,
-        true);
+    HaltOnce(self, done, deadline);
     platform::IrqEnable();
-    if (asked()) {
-      ServeTscCheck(self);
-    } else {
-      return ok;
-    }
+    if (asked()) ServeTscCheck(self);
+    if (pred(word.Load(std::memory_order_acquire))) return true;
+    if (platform::Expired(deadline)) return false;
   }
 }
 
 bool WaitSync(PerCpu& self, CpuNumber cpu, SyncState below, TraceEvent begin, TraceEvent end) {
   if (begin != TraceEvent::kNone) platform::Trace(begin, Traced(cpu), 0);
-  const bool ok = ControlWait(
-      self, SyncWord(*self.kernel, cpu),
-      [below](uint32_t value) { return value > static_cast<uint32_t>(below) || value == 0; },
-      HandshakeDeadline(*self.kernel));
+  const bool ok = ControlWait(self, SyncWord(*self.kernel, cpu), [below](uint32_t value) {
+    return value > static_cast<uint32_t>(below) || value == 0;
+  });
   if (end != TraceEvent::kNone) platform::Trace(end, Traced(cpu), 0);
   return ok;
 }
@@ -98,18 +95,13 @@ void CancelAp(PerCpu& self, CpuNumber cpu) {
   NotifyCpu(self, cpu);
 }
 
-Error WaitAliveAndRelease(PerCpu& self, CpuNumber cpu) {
-  Kernel& kernel = *self.kernel;
-  if (!WaitSync(self, cpu, SyncState::kShouldDie, TraceEvent::kWaitAliveBegin,
-                TraceEvent::kWaitAliveEnd)) {
-    TraceTimeout(kernel, cpu);
-    return Error::kTimeoutAlive;
+Error WaitAlive(PerCpu& self, CpuNumber cpu) {
+  if (WaitSync(self, cpu, SyncState::kShouldDie, TraceEvent::kWaitAliveBegin,
+               TraceEvent::kWaitAliveEnd)) {
+    return Error::kNone;
   }
-  platform::Trace(TraceEvent::kRelease, Traced(cpu), 0);
-  if (!SyncTransition(kernel, cpu, SyncState::kAlive, SyncState::kShouldOnline))
-    return Error::kCancelled;
-  NotifyCpu(self, cpu);
-  return Error::kNone;
+  TraceTimeout(*self.kernel, cpu);
+  return Error::kTimeoutAlive;
 }
 
 Error WaitStartingDone(PerCpu& self, CpuNumber cpu) {
@@ -144,12 +136,9 @@ class SmpbootOps {
   void BringTo(CpuNumber cpu, Goal goal) {
     if (goal == Goal::kKicked) return PrepareKick(cpu);
     SetTarget(cpu, goal == Goal::kAlive ? CpuhpState::kApOnlineIdle : CpuhpState::kOnline);
-    if (CpuhpUp(self_, cpu, Section::kPrepare,
-                goal == Goal::kAlive ? CpuhpState::kWaitInit : CpuhpState::kBringupCpu) !=
-        Error::kNone) {
-      return;
-    }
-    if (goal == Goal::kOnline) WaitOnline(cpu);
+    if (!Reach(cpu, CpuhpState::kWaitInit) || !Release(cpu)) return;
+    GetUpcomingReady();
+    if (goal == Goal::kOnline && Reach(cpu, CpuhpState::kBringupCpu)) WaitOnline(cpu);
   }
 
   void PrepareKick(CpuNumber cpu) {
@@ -164,6 +153,7 @@ class SmpbootOps {
     }
   }
 
+  void Upcoming(CpuNumber cpu) { kernel_.upcoming = cpu; }
   void KickBroadcast() {
     RingBeforeKick(kernel_);
     KickOps(self_).KickAll();
@@ -178,9 +168,8 @@ class SmpbootOps {
   void WaitAllOnline(Scope) {
     uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
     while (before != 0) {
-      const bool all = ControlWait(
-          self_, kernel_.remaining.Ref(), [](uint32_t value) { return value == 0; },
-          HandshakeDeadline(kernel_));
+      const bool all =
+          ControlWait(self_, kernel_.remaining.Ref(), [](uint32_t value) { return value == 0; });
       if (all) return;
       const uint32_t now = kernel_.remaining.Load(std::memory_order_seq_cst);
       if (now == before) return GiveUpOnTheMissing();
@@ -189,6 +178,40 @@ class SmpbootOps {
   }
 
  private:
+  bool Reach(CpuNumber cpu, CpuhpState target) {
+    return CpuhpProgress(kernel_, cpu, Section::kPrepare) >= target ||
+           CpuhpUp(self_, cpu, Section::kPrepare, target) == Error::kNone;
+  }
+
+  // Lets an AP go that is alive. False if it is lost.
+  bool Release(CpuNumber cpu) {
+    const SyncState state = SyncStateOf(kernel_, cpu);
+    if (state > SyncState::kAlive) return true;  // by an earlier pass
+    platform::Trace(TraceEvent::kRelease, Traced(cpu), 0);
+    if (state == SyncState::kAlive &&
+        SyncTransition(kernel_, cpu, SyncState::kAlive, SyncState::kShouldOnline)) {
+      NotifyCpu(self_, cpu);
+      return true;
+    }
+    kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kCancelled);
+    CpuhpDown(self_, cpu, Section::kPrepare);
+    return false;
+  }
+
+  // While the CPU that was just let go is busy, the next one, if it is up as far as the last pass took
+  // it, is taken as far as it can go without being let go, and woken: an AP that is let go while it
+  // halts comes late by a whole wake-up. It spins for a moment, and finds itself let go.
+  void GetUpcomingReady() {
+    const CpuNumber next = kernel_.upcoming;
+    kernel_.upcoming = kBootCpu;
+    if (next == kBootCpu) return;
+    const SyncState state = SyncStateOf(kernel_, next);
+    if (state < SyncState::kAlive) return;
+    NotifyCpu(self_, next);
+    // It is alive: does not wait; a failure is in the slot.
+    if (state == SyncState::kAlive) (void)Reach(next, CpuhpState::kWaitInit);
+  }
+
   void SetTarget(CpuNumber cpu, CpuhpState target) {
     platform::AtomicRef<uint32_t> word(kernel_.slot(cpu).cpuhp_target);
     if (word.Load(std::memory_order_relaxed) == static_cast<uint32_t>(target)) return;
@@ -205,7 +228,7 @@ class SmpbootOps {
       return value == static_cast<uint32_t>(CpuhpState::kOnline) ||
              arrived(SyncWord(kernel_, cpu).Load(std::memory_order_seq_cst));
     };
-    if (!ControlWait(self_, state, online, HandshakeDeadline(kernel_))) {
+    if (!ControlWait(self_, state, online)) {
       TraceTimeout(kernel_, cpu);
       kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kTimeoutOnline);
     } else if (SyncStateOf(kernel_, cpu) != SyncState::kOnline) {
@@ -266,7 +289,7 @@ void LetHostBringUp(PerCpu& self) {
   // The VMM's own bound on every handshake makes sure that it comes to an end.
   ControlWait(
       self, platform::AtomicRef<uint32_t>(kernel.result->host_sequence_done),
-      [](uint32_t done) { return done != 0; }, platform::NoDeadline());
+      [](uint32_t done) { return done != 0; }, /*bounded=*/false);
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);
 }

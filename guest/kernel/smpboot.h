@@ -25,7 +25,7 @@ void InitPerCpu(Kernel& kernel, PerCpu& area, CpuNumber cpu);
 // Step callbacks of the table, on the control CPU.
 Error KickAp(PerCpu& self, CpuNumber cpu);
 void CancelAp(PerCpu& self, CpuNumber cpu);
-Error WaitAliveAndRelease(PerCpu& self, CpuNumber cpu);
+Error WaitAlive(PerCpu& self, CpuNumber cpu);
 Error WaitStartingDone(PerCpu& self, CpuNumber cpu);
 
 // Kicks the ranks of the wake-up tree that this CPU has to wake. Any CPU of a `tree` bring-up, once

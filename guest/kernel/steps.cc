@@ -85,7 +85,7 @@ constexpr CpuhpStep kSteps[] = {
     {CpuhpState::kSmpcfdPrepare, Section::kPrepare, true, PrepareCallQueue, nullptr},
     {CpuhpState::kTimersPrepare, Section::kPrepare, true, PrepareTimers, nullptr},
     {CpuhpState::kKickAp, Section::kPrepare, true, KickAp, CancelAp},
-    {CpuhpState::kWaitInit, Section::kPrepare, true, WaitAliveAndRelease, nullptr},
+    {CpuhpState::kWaitInit, Section::kPrepare, true, WaitAlive, nullptr},
     {CpuhpState::kBringupCpu, Section::kPrepare, true, WaitStartingDone, nullptr},
     {CpuhpState::kApOffline, Section::kStarting, false, StartLocalCpu, nullptr},
     {CpuhpState::kApCachectrlStarting, Section::kStarting, false, StartCacheControl, nullptr},
@@ -111,19 +111,16 @@ static_assert(Ascending(),
               "steps are in order, sections do not interleave, STARTING steps cannot fail");
 
 // First step of a section: the sections follow each other in the table.
-constexpr size_t FirstOf(Section section) {
+constexpr const CpuhpStep* FirstOf(Section section) {
   size_t i = 0;
   while (i < std::size(kSteps) && kSteps[i].section < section) ++i;
-  return i;
+  return kSteps + i;
 }
-constexpr size_t kBegin[] = {FirstOf(Section::kPrepare), FirstOf(Section::kStarting),
-                             FirstOf(Section::kOnline), std::size(kSteps)};
 
 }  // namespace
 
-std::span<const CpuhpStep> CpuhpSteps(Section section) {
-  const auto index = static_cast<size_t>(section);
-  return {kSteps + kBegin[index], kSteps + kBegin[index + 1]};
-}
+constinit const CpuhpStep* const kCpuhpSectionBegin[] = {
+    FirstOf(Section::kPrepare), FirstOf(Section::kStarting), FirstOf(Section::kOnline),
+    kSteps + std::size(kSteps)};
 
 }  // namespace sipi

@@ -16,39 +16,56 @@ inline void NotifyCpu(PerCpu& self, CpuNumber cpu) {
   if (sleeping.Load(std::memory_order_seq_cst) != 0) SendIpi(self, cpu, Vector(abi::kWakeVector));
 }
 
-// Halts until done() or, if `bounded`, the deadline. done() is evaluated with interrupts off.
+// Halts until an interrupt, unless done() holds or the deadline has passed already. done() is
+// evaluated with interrupts off, and they are off afterwards.
 template <class Done>
-bool HaltUntil(PerCpu& self, Done done, platform::Deadline deadline, bool bounded) {
+void HaltOnce(PerCpu& self, Done done, platform::Deadline deadline) {
   platform::AtomicRef<uint32_t> sleeping(self.slot->sleeping);
   platform::IrqDisable();
   sleeping.Exchange(1, std::memory_order_seq_cst);
-  bool ok = done();
-  while (!ok && !(bounded && platform::Expired(deadline))) {
-    if (bounded) ArmTimer(self, deadline);
+  if (!done() && !platform::Expired(deadline)) {
+    if (platform::Bounded(deadline)) ArmTimer(self, deadline);
     platform::HaltEnabled();
     self.slot->wakes++;
-    ok = done();
   }
   sleeping.Store(0, std::memory_order_release);
-  return ok;
 }
 
-// Waits until pred(value of word) or the deadline. A word that is waited for in the halting mode
-// must be changed with seq_cst and followed by NotifyCpu. Interrupts are on afterwards if the wait
-// halted and they were on before.
+// Spins until pred(value of word) or the deadline, and now and then lets others run: the CPU that is
+// waited for may want this very core.
+template <class Pred>
+bool SpinPolitely(platform::AtomicRef<uint32_t> word, Pred pred, platform::Deadline deadline) {
+  constexpr uint32_t kSliceUs = 30;
+  for (;;) {
+    const platform::Deadline slice = platform::DeadlineInUs(kSliceUs);
+    if (platform::SpinUntil(word, pred, platform::Earlier(slice, deadline))) return true;
+    if (platform::Expired(deadline)) return false;
+    platform::Relax();
+  }
+}
+
+// Waits until pred(value of word), true, or the deadline, false. A word that is waited for in the
+// halting mode must be changed with seq_cst and followed by NotifyCpu. Whoever is woken spins for a
+// while before it halts again: an AP is woken ahead of its turn. Interrupts are afterwards as they
+// were.
 template <class Pred>
 bool WaitFor(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
              platform::Deadline deadline, abi::WaitMode mode) {
+  if (pred(word.Load(std::memory_order_acquire))) return true;
   if (mode == abi::WaitMode::kSpin) return platform::SpinUntil(word, pred, deadline);
   const abi::Knobs& knobs = self.kernel->knobs();
-  const uint32_t spin_us = self.cpu == kBootCpu ? knobs.control_spin_us : knobs.wait_spin_us;
-  const platform::Deadline spin = platform::DeadlineInUs(spin_us);
-  if (platform::SpinUntil(word, pred, platform::Earlier(spin, deadline))) return true;
+  uint32_t spin_us = self.cpu == kBootCpu ? knobs.control_spin_us : knobs.wait_spin_us;
   const bool irqs = platform::IrqsEnabled();
-  const bool ok = HaltUntil(
-      self, [&] { return pred(word.Load(std::memory_order_seq_cst)); }, deadline, true);
-  if (irqs) platform::IrqEnable();
-  return ok;
+  do {
+    const platform::Deadline spin = platform::DeadlineInUs(spin_us);
+    if (SpinPolitely(word, pred, platform::Earlier(spin, deadline))) return true;
+    HaltOnce(
+        self, [&] { return pred(word.Load(std::memory_order_seq_cst)); }, deadline);
+    if (irqs) platform::IrqEnable();
+    spin_us = knobs.control_spin_us;
+    if (pred(word.Load(std::memory_order_acquire))) return true;
+  } while (!platform::Expired(deadline));
+  return false;
 }
 
 }  // namespace sipi

@@ -8,7 +8,7 @@
 //   CompareExchange, FetchAdd;
 //                            every call names its memory order
 //   Atomic<T>                a word with the same operations
-//   Deadline                 a point in time; DeadlineInUs(us), Expired(d), Earlier(a, b)
+//   Deadline                 a point in time; DeadlineInUs(us), NoDeadline(), Bounded(d), Expired(d), Earlier(a, b)
 //   SpinUntil(ref, pred, d)  waits until pred(value) holds, true, or the deadline passes, false. On
 //   metal it spins, in
 //                            the simulator the fiber parks until that word is stored to. Never

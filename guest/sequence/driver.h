@@ -48,15 +48,18 @@ constexpr void ForEachTreeChild(uint32_t rank, uint32_t count, Fn fn) {
   }
 }
 
-// Ops of a strategy run, beyond the above (each is called on the control CPU, or the VMM's
-// sequencer thread):
-//   bool InScope(CpuNumber, Scope)      may this CPU be brought up in that scope
-//   void PrepareKick(CpuNumber)         PREPARE section, handshake to kicked; the INIT comes from
-//   elsewhere void BringTo(CpuNumber, Goal)       everything up to the goal, one CPU; a failure is
-//   recorded by Ops void KickBroadcast()                one KickSequence to all but self void
-//   KickTreeRoots(count)           KickSequence to the children of rank 0 void WaitAllOnline(Scope)
-//   concurrent pace: wait until all kicked CPUs are online, or the bound void PassBegin(index) /
-//   PassEnd(index)
+// Ops of a strategy run, beyond the above. Each is called on the control CPU, or on the VMM's
+// sequencer thread.
+//
+//   bool InScope(CpuNumber, Scope)   may this CPU be brought up in that scope
+//   void PrepareKick(CpuNumber)      PREPARE section, handshake to kicked; the INIT comes otherwise
+//   void Upcoming(CpuNumber)         told before BringTo(CPU): the CPU after it, so that its AP may
+//                                    get ready meanwhile
+//   void BringTo(CpuNumber, Goal)    everything up to the goal, one CPU; Ops records a failure
+//   void KickBroadcast()             one KickSequence to all but self
+//   void KickTreeRoots(count)        KickSequence to the children of rank 0
+//   void WaitAllOnline(Scope)        concurrent pace: until all kicked CPUs are online, or the bound
+//   void PassBegin(index), PassEnd(index)
 template <class Ops>
 void RunPass(Ops& ops, const Pass& pass, const uint32_t* order, uint32_t order_count) {
   if (pass.pace == Pace::kConcurrent) {
@@ -68,6 +71,7 @@ void RunPass(Ops& ops, const Pass& pass, const uint32_t* order, uint32_t order_c
     const CpuNumber cpu(order[i]);
     if (!ops.InScope(cpu, pass.scope)) continue;
     if (each) {
+      if (i + 1 < order_count) ops.Upcoming(CpuNumber(order[i + 1]));
       ops.BringTo(cpu, pass.goal);
     } else {
       ops.PrepareKick(cpu);

@@ -16,6 +16,7 @@ namespace {
 class Recorder {
  public:
   std::vector<std::string> log;
+  std::vector<uint32_t> upcoming;
 
   void PassBegin(uint32_t i) { log.push_back("pass " + std::to_string(i)); }
   void PassEnd(uint32_t) {}
@@ -28,6 +29,7 @@ class Recorder {
     constexpr const char* kGoals[] = {"kicked", "alive", "online"};
     log.push_back(std::string(kGoals[static_cast<int>(goal)]) + " " + std::to_string(cpu.value));
   }
+  void Upcoming(CpuNumber cpu) { upcoming.push_back(cpu.value); }
   void KickBroadcast() { log.push_back("broadcast"); }
   void KickTreeRoots(uint32_t count) { log.push_back("tree " + std::to_string(count)); }
   void WaitAllOnline(Scope) { log.push_back("wait all"); }
@@ -89,6 +91,13 @@ TEST(Strategy, TreePreparesAllBeforeTheRootsAreKicked) {
 TEST(Strategy, TheOrderIsTheCallersNotTheNumbers) {
   EXPECT_EQ(Calls(StrategyId::kSerial, {3, 1, 2}),
             (Log{"pass 0", "online 3", "online 1", "online 2"}));
+}
+
+TEST(Strategy, EachCpuButTheFirstOfAPassIsAnnouncedWhileItsPredecessorComesUp) {
+  Recorder ops;
+  const std::vector<uint32_t> order{3, 1, 2};
+  RunStrategy(ops, MakeStrategy(StrategyId::kKick), order.data(), 3);
+  EXPECT_EQ(ops.upcoming, (std::vector<uint32_t>{1, 2, 1, 2}));
 }
 
 TEST(Strategy, OnlyConcurrentOnesLetApsRunOnTheirOwn) {

@@ -37,7 +37,7 @@ std::string HowToGetKvm(const std::string& device) {
   const std::vector<std::string> modules = KvmModules();
   if (modules.empty()) return HowToGetTheDriver() + Step(kContainer);
   return absl::StrCat("  [ok]   the driver ", modules[0],
-                      " is there, only its device file is missing\n") +
+                      " is there (no modprobe needed), only its device file is missing\n") +
          Step(kContainer) + HowToMakeTheDevice(device);
 }
 

@@ -48,6 +48,7 @@ class HostSequencer {
   // --- What sequence::RunStrategy and KickSequence ask for.
   bool InScope(CpuNumber cpu, sequence::Scope scope) const;
   void PrepareKick(CpuNumber cpu);
+  void Upcoming(CpuNumber) {}  // the host wakes an AP when its turn comes
   void BringTo(CpuNumber cpu, sequence::Goal goal);
   void KickBroadcast();
   void KickTreeRoots(uint32_t count);

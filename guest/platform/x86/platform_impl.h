@@ -79,6 +79,7 @@ inline uint64_t NowNs() {
 }
 inline Deadline DeadlineInUs(uint64_t us) { return {NowTicks() + TicksOfUs(us)}; }
 inline constexpr Deadline NoDeadline() { return {~uint64_t{0}}; }
+inline bool Bounded(Deadline d) { return d.ticks != NoDeadline().ticks; }
 inline bool Expired(Deadline d) { return NowTicks() >= d.ticks; }
 inline Deadline Earlier(Deadline a, Deadline b) { return a.ticks < b.ticks ? a : b; }
 
