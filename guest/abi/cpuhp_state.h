@@ -11,7 +11,6 @@ namespace sipi::abi {
 enum class CpuhpState : uint32_t {
   kOffline = 0,
   kCreateThreads = 1,         // PREPARE: idle stack, per-CPU area
-  kSmpcfdPrepare = 40,        // PREPARE: IPI call queue
   kTimersPrepare = 58,        // PREPARE: timer state
   kKickAp = 82,               // PREPARE: INIT, SIPI, SIPI
   kWaitInit = 83,             // PREPARE: alive seen, let go (the series' x86/cpu:wait-init)
@@ -24,7 +23,6 @@ enum class CpuhpState : uint32_t {
   kApOnline = 141,            // STARTING done, CPU in the online mask
   kApOnlineIdle = 143,        // interrupts on, in the idle loop
   kApSmpbootThreads = 147,    // ONLINE section
-  kApTimersOnline = 184,      // ONLINE: clock event device registered
   kApActive = 234,            // ONLINE: takes work
   kOnline = 235,
 };
@@ -35,8 +33,6 @@ constexpr const char* Name(CpuhpState state) {
       return "offline";
     case CpuhpState::kCreateThreads:
       return "threads:prepare";
-    case CpuhpState::kSmpcfdPrepare:
-      return "smpcfd:prepare";
     case CpuhpState::kTimersPrepare:
       return "timers:prepare";
     case CpuhpState::kKickAp:
@@ -61,8 +57,6 @@ constexpr const char* Name(CpuhpState state) {
       return "ap:online-idle";
     case CpuhpState::kApSmpbootThreads:
       return "smpboot/threads:online";
-    case CpuhpState::kApTimersOnline:
-      return "timers:online";
     case CpuhpState::kApActive:
       return "sched:active";
     case CpuhpState::kOnline:

@@ -79,9 +79,9 @@ struct TraceRecord {
 };
 static_assert(sizeof(TraceRecord) == 16);
 
-// event, target and value as the one little-endian word that they are in a record.
-constexpr uint64_t PackTrace(TraceEvent event, uint16_t target, uint32_t value) {
-  return static_cast<uint64_t>(event) | uint64_t{target} << 16 | uint64_t{value} << 32;
+// Event and target as the one little-endian word that they are in a record.
+constexpr uint32_t PackTrace(TraceEvent event, uint16_t target) {
+  return static_cast<uint32_t>(event) | uint32_t{target} << 16;
 }
 
 constexpr const char* Name(TraceEvent event) {

@@ -40,13 +40,13 @@ template <bool kMayInject>
 Error Up(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
   const platform::AtomicRef<uint32_t> progress = Progress(*self.kernel, cpu, section);
   const auto from = static_cast<abi::CpuhpState>(progress.Load(std::memory_order_acquire));
-  const uint64_t packed =
-      abi::PackTrace(abi::TraceEvent::kCpuhpEnter, static_cast<uint16_t>(cpu.value), 0);
+  const uint32_t packed =
+      abi::PackTrace(abi::TraceEvent::kCpuhpEnter, static_cast<uint16_t>(cpu.value));
   const CpuhpStep* step = kCpuhpSectionBegin[static_cast<size_t>(section)];
   const CpuhpStep* const end = kCpuhpSectionBegin[static_cast<size_t>(section) + 1];
   while (step != end && step->state <= from) ++step;
   for (; step != end && step->state <= target; ++step) {
-    platform::TracePacked(packed | static_cast<uint64_t>(step->state) << 32);
+    platform::TracePacked(packed, static_cast<uint32_t>(step->state));
     progress.Store(static_cast<uint32_t>(step->state), std::memory_order_release);
     Error error = Error::kNone;
     if (kMayInject && FailureInjected(*self.kernel, cpu, *step)) {

@@ -118,7 +118,10 @@ namespace {
 // What sequence::RunStrategy asks of the control CPU.
 class SmpbootOps {
  public:
-  explicit SmpbootOps(PerCpu& self) : self_(self), kernel_(*self.kernel) {}
+  explicit SmpbootOps(PerCpu& self)
+      : self_(self), kernel_(*self.kernel), own_(kernel_.strategy.ApsRunOnTheirOwn()) {
+    if (own_) kernel_.remaining.Store(kernel_.params->order_count, std::memory_order_seq_cst);
+  }
 
   void PassBegin(uint32_t index) {
     kernel_.kick_means = kernel_.strategy.passes[index].means;
@@ -142,15 +145,13 @@ class SmpbootOps {
   }
 
   void PrepareKick(CpuNumber cpu) {
-    if (kernel_.strategy.ApsRunOnTheirOwn()) {
+    if (own_) {
+      // The CPU is down: nobody else looks at these yet.
       kernel_.slot(cpu).on_its_own = 1;
-      SetTarget(cpu, CpuhpState::kOnline);
-      kernel_.remaining.FetchAdd(1, std::memory_order_seq_cst);
+      kernel_.slot(cpu).cpuhp_target = static_cast<uint32_t>(CpuhpState::kOnline);
     }
     const Error error = CpuhpUp(self_, cpu, Section::kPrepare, CpuhpState::kKickAp);
-    if (error != Error::kNone && kernel_.strategy.ApsRunOnTheirOwn()) {
-      kernel_.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
-    }
+    if (error != Error::kNone && own_) kernel_.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
   }
 
   void Upcoming(CpuNumber cpu) { kernel_.upcoming = cpu; }
@@ -252,6 +253,7 @@ class SmpbootOps {
 
   PerCpu& self_;
   Kernel& kernel_;
+  const bool own_;  // APs run on their own
 };
 
 }  // namespace

@@ -15,11 +15,6 @@ Error PrepareArea(PerCpu& self, CpuNumber cpu) {
   return Error::kNone;
 }
 
-Error PrepareCallQueue(PerCpu& self, CpuNumber cpu) {
-  self.kernel->slot(cpu).sleeping = 0;
-  return Error::kNone;
-}
-
 Error PrepareTimers(PerCpu& self, CpuNumber cpu) {
   PerCpu& area = self.kernel->percpu(cpu);
   area.timer_armed_ticks = 0;
@@ -82,7 +77,6 @@ using abi::CpuhpState;
 
 constexpr CpuhpStep kSteps[] = {
     {CpuhpState::kCreateThreads, Section::kPrepare, true, PrepareArea, nullptr},
-    {CpuhpState::kSmpcfdPrepare, Section::kPrepare, true, PrepareCallQueue, nullptr},
     {CpuhpState::kTimersPrepare, Section::kPrepare, true, PrepareTimers, nullptr},
     {CpuhpState::kKickAp, Section::kPrepare, true, KickAp, CancelAp},
     {CpuhpState::kWaitInit, Section::kPrepare, true, WaitAlive, nullptr},
@@ -95,7 +89,6 @@ constexpr CpuhpStep kSteps[] = {
     {CpuhpState::kApOnline, Section::kStarting, false, StartOnlineMask, StopOnlineMask},
     {CpuhpState::kApOnlineIdle, Section::kOnline, false, nullptr, nullptr},
     {CpuhpState::kApSmpbootThreads, Section::kOnline, true, OnlineThreads, nullptr},
-    {CpuhpState::kApTimersOnline, Section::kOnline, true, nullptr, nullptr},
     {CpuhpState::kApActive, Section::kOnline, true, nullptr, nullptr},
 };
 

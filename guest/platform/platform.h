@@ -1,38 +1,43 @@
 // The seam: all that guest/kernel sees of the machine it runs on. The build puts one of
-// guest/platform/{x86,sim, threads} on the include path, which supplies platform_impl.h; there is
+// guest/platform/{x86,sim,threads} on the include path, which supplies platform_impl.h; there is
 // no #ifdef and no virtual call.
 //
 // What platform_impl.h defines, in namespace sipi::platform:
 //
 //   AtomicRef<T>(word)       atomic view of a word of shared memory: Load, Store, Exchange,
-//   CompareExchange, FetchAdd;
-//                            every call names its memory order
+//                            CompareExchange, FetchAdd; every call names its memory order
 //   Atomic<T>                a word with the same operations
-//   Deadline                 a point in time; DeadlineInUs(us), NoDeadline(), Bounded(d), Expired(d), Earlier(a, b)
+//   Deadline                 a point in time: DeadlineInUs(us), NoDeadline(), Bounded(d), Expired(d),
+//                            Earlier(a, b)
 //   SpinUntil(ref, pred, d)  waits until pred(value) holds, true, or the deadline passes, false. On
-//   metal it spins, in
-//                            the simulator the fiber parks until that word is stored to. Never
-//                            write the loop yourself
+//                            metal it spins, in the simulator the fiber parks until that word is
+//                            stored to. Never write the loop yourself
 //   Relax()                  lets another CPU run that this one spins for, where they may share a core
-//   DelayUs(us)              waits at least so long, without giving up the CPU
-//   NowTicks(), NowNs()      this CPU's clock; ns only once SetTicksPerMs was called
-//   ReadPmTimer()            reference clock, 24 bits at 3.579545 MHz
+//   DelayUs(us), DelayUntilUs(begin, us)   waits at least so long, without giving up the CPU
+//   NowTicks(), NowNs()      this CPU's clock; ns, deadlines and delays only once SetTicksPerMs was
+//                            called
+//   ReadPmTimer(), WaitPmTicks(begin, n)   reference clock, 24 bits at 3.579545 MHz
+//   MeasureBusKhz(tsc_khz)   local APIC timer against a TSC of known frequency
 //   ThisCpu()                the running CPU's PerCpu (guest/kernel/percpu.h)
-//   ApicRead, ApicWrite, ApicWriteIcr    local APIC registers, in whichever mode the CPU is
-//   ReadHardwareApicId()     the running CPU's own ID, from its APIC
-//   InvariantTsc(), HasTscDeadline(), HasTopologyLeaf(), EncryptedGuest()   what the boot CPU can
-//   find out WriteTscDeadline(ticks)  IA32_TSC_DEADLINE IrqDisable(), IrqEnable(), IrqsEnabled()
+//   ApicRead, ApicWrite, ApicWriteIcr      local APIC registers, in whichever mode the CPU is
+//   InvariantTsc(), HasTscDeadline(), HasTopologyLeaf(), EncryptedGuest()
+//                            what the boot CPU can find out
+//   WriteTscDeadline(ticks)  IA32_TSC_DEADLINE
+//   IrqDisable(), IrqEnable(), IrqsEnabled()
 //   HaltEnabled()            with interrupts off: enables them and halts in one step, so that no
-//   wake-up is lost;
-//                            returns with interrupts off
+//                            wake-up is lost; returns with interrupts off
 //   HaltForever()            parks the CPU, interrupts off
 //   CacheSetup()             programs PAT on the running CPU
 //   PrepareStartup(kernel)   makes the page that a SIPI starts at ready
-//   Trace(event, target, value), TraceAt(ticks, ...)   into the CPU's ring, no exit; TracePacked(abi::PackTrace(...))
-//   Charge(kind)             what a step costs on the profile's machine; nothing where no profile
-//   is imposed Doorbell(value)          tells the VMM SerialWrite(text, bytes) Exit(code) ends the
-//   machine Panic(file, line, text)  writes the result page and ends the machine Break(fault) fails
-//   on purpose in a way that only this machine has (triple fault, endless loop ...)
+//   Trace(event, target, value), TraceAt(ticks, ...), TracePacked(PackTrace(event, target), value)
+//                            into the running CPU's ring, no exit
+//   Charge(kind)             what a step costs on the profile's machine; nothing where none is imposed
+//   Doorbell(value)          tells the VMM
+//   SerialWrite(text, bytes)
+//   Exit(code)               ends the machine
+//   Panic(file, line, text)  writes the result page and ends the machine
+//   Break(fault)             fails on purpose in a way that only this machine has (triple fault,
+//                            endless loop ...)
 //
 // All may be called on any CPU with interrupts on or off unless said otherwise; none allocates.
 #pragma once
