@@ -133,12 +133,13 @@ TEST(StopRequest, KeepsTheFirstSignal) {
 TEST(VcpuFactory, MakesEveryApOnceAndNotTheBootCpu) {
   std::vector<std::atomic<int>> made(100);
   VcpuFactory factory(
+      100,
       [&](CpuNumber cpu) {
         ++made[cpu.value];
         return absl::OkStatus();
       },
       [](absl::Status) { FAIL(); });
-  ASSERT_TRUE(factory.Start(100).ok());
+  ASSERT_TRUE(factory.Start().ok());
   EXPECT_TRUE(factory.WaitDone());
   EXPECT_EQ(made[0], 0);
   for (size_t i = 1; i < made.size(); ++i) EXPECT_EQ(made[i], 1) << i;
@@ -148,12 +149,13 @@ TEST(VcpuFactory, StopsAtTheFirstFailureAndReportsItOnce) {
   std::atomic<int> failures{0};
   std::atomic<int> made{0};
   VcpuFactory factory(
+      1000,
       [&](CpuNumber cpu) {
         ++made;
         return cpu.value >= 5 ? absl::ResourceExhaustedError("no more") : absl::OkStatus();
       },
       [&](absl::Status) { ++failures; });
-  ASSERT_TRUE(factory.Start(1000).ok());
+  ASSERT_TRUE(factory.Start().ok());
   EXPECT_FALSE(factory.WaitDone());
   factory.Stop();
   EXPECT_EQ(failures, 1);
@@ -161,8 +163,9 @@ TEST(VcpuFactory, StopsAtTheFirstFailureAndReportsItOnce) {
 }
 
 TEST(VcpuFactory, AOneCpuMachineIsDoneAtOnce) {
-  VcpuFactory factory([](CpuNumber) { return absl::OkStatus(); }, [](absl::Status) {});
-  ASSERT_TRUE(factory.Start(1).ok());
+  VcpuFactory factory(
+      1, [](CpuNumber) { return absl::OkStatus(); }, [](absl::Status) {});
+  ASSERT_TRUE(factory.Start().ok());
   EXPECT_TRUE(factory.WaitDone());
 }
 

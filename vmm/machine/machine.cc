@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(MachineOptions options)
   RETURN_IF_ERROR(machine->CreateVm());
   RETURN_IF_ERROR(machine->SetUpIrqchip());
   RETURN_IF_ERROR(machine->CreateBootCpu());
-  RETURN_IF_ERROR(machine->StartFactory());
+  machine->SetUpFactory();
   return machine;
 }
 
@@ -138,14 +138,12 @@ absl::Status Machine::CreateBootCpu() {
   return absl::OkStatus();
 }
 
-absl::Status Machine::StartFactory() {
+void Machine::SetUpFactory() {
   factory_ = std::make_unique<VcpuFactory>(
-      [this](CpuNumber cpu) { return MakeAp(cpu); },
+      cpus(), [this](CpuNumber cpu) { return MakeAp(cpu); },
       [this](absl::Status status) {
         end_.Set({.kind = EndKind::kHostError, .cpu = {}, .code = 0, .text = {}, .error = status});
       });
-  const SignalBlock block;
-  return factory_->Start(cpus());
 }
 
 absl::StatusOr<Vcpu> Machine::CreateVcpu(CpuNumber cpu) {

@@ -105,7 +105,7 @@ class Machine final : private VcpuEvents {
   absl::Status CreateVm();
   absl::Status SetUpIrqchip();
   absl::Status CreateBootCpu();
-  absl::Status StartFactory();
+  void SetUpFactory();
   absl::Status MakeAp(CpuNumber cpu);
   absl::StatusOr<Vcpu> CreateVcpu(CpuNumber cpu);
   std::unique_ptr<VcpuThread> NewThread(CpuNumber cpu, size_t log_records);

@@ -33,7 +33,10 @@ int MsUntil(uint64_t deadline_ns) {
 RunEnd Machine::Run(StopRequest& stop, int64_t time_limit_ms) {
   {
     const SignalBlock block;
-    if (const absl::Status status = threads_[0]->Launch(); !status.ok()) {
+    // The boot CPU first: it has work to do before it needs an AP, and the factory takes all cores.
+    absl::Status status = threads_[0]->Launch();
+    if (status.ok()) status = factory_->Start();
+    if (!status.ok()) {
       end_.Set({.kind = EndKind::kHostError, .cpu = {}, .code = 0, .text = {}, .error = status});
     }
   }

@@ -24,8 +24,7 @@ uint32_t UsableCores() {
 
 VcpuFactory::~VcpuFactory() { Stop(); }
 
-absl::Status VcpuFactory::Start(uint32_t cpus) {
-  wanted_ = cpus - 1;
+absl::Status VcpuFactory::Start() {
   const uint32_t count = std::min({UsableCores(), kMaxThreads, wanted_});
   for (uint32_t i = 0; i < count; ++i) {
     pthread_t thread;

@@ -26,12 +26,13 @@ class VcpuFactory {
   // Called once, on one of them, with the first failure. The others stop after what they are at.
   using FailFn = std::function<void(absl::Status)>;
 
-  VcpuFactory(MakeFn make, FailFn fail) : make_(std::move(make)), fail_(std::move(fail)) {}
+  // For CPUs 1 to cpus - 1.
+  VcpuFactory(uint32_t cpus, MakeFn make, FailFn fail)
+      : wanted_(cpus - 1), make_(std::move(make)), fail_(std::move(fail)) {}
   ~VcpuFactory();
 
-  // Starts making CPUs 1 to cpus - 1. Call with all signals blocked. Error: no thread could be
-  // started.
-  absl::Status Start(uint32_t cpus);
+  // Starts making them. Call with all signals blocked. Error: no thread could be started.
+  absl::Status Start();
 
   // Waits until all are made (true), or the factory was stopped or failed (false). Any thread.
   bool WaitDone();
@@ -45,9 +46,9 @@ class VcpuFactory {
   static void* ThreadMain(void* self);
   void Work();
 
+  const uint32_t wanted_;
   const MakeFn make_;
   const FailFn fail_;
-  uint32_t wanted_ = 0;
   std::vector<pthread_t> threads_;
   std::atomic<uint32_t> next_{1};
   std::atomic<uint32_t> made_{0};
