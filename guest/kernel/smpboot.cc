@@ -199,7 +199,8 @@ class SmpbootOps {
     return false;
   }
 
-  // While the CPU that was just let go is busy, the next one, if it is up as far as the last pass took
+  // While the CPU that was just let go is busy, the next one, if it is up as far as the last pass
+  // took
   // it, is taken as far as it can go without being let go, and woken: an AP that is let go while it
   // halts comes late by a whole wake-up. It spins for a moment, and finds itself let go.
   void GetUpcomingReady() {

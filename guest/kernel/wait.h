@@ -31,7 +31,8 @@ void HaltOnce(PerCpu& self, Done done, platform::Deadline deadline) {
   sleeping.Store(0, std::memory_order_release);
 }
 
-// Spins until pred(value of word) or the deadline, and now and then lets others run: the CPU that is
+// Spins until pred(value of word) or the deadline, and now and then lets others run: the CPU that
+// is
 // waited for may want this very core.
 template <class Pred>
 bool SpinPolitely(platform::AtomicRef<uint32_t> word, Pred pred, platform::Deadline deadline) {

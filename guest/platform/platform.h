@@ -7,12 +7,14 @@
 //   AtomicRef<T>(word)       atomic view of a word of shared memory: Load, Store, Exchange,
 //                            CompareExchange, FetchAdd; every call names its memory order
 //   Atomic<T>                a word with the same operations
-//   Deadline                 a point in time: DeadlineInUs(us), NoDeadline(), Bounded(d), Expired(d),
+//   Deadline                 a point in time: DeadlineInUs(us), NoDeadline(), Bounded(d),
+//                            Expired(d),
 //                            Earlier(a, b)
 //   SpinUntil(ref, pred, d)  waits until pred(value) holds, true, or the deadline passes, false. On
 //                            metal it spins, in the simulator the fiber parks until that word is
 //                            stored to. Never write the loop yourself
-//   Relax()                  lets another CPU run that this one spins for, where they may share a core
+//   Relax()                  lets another CPU run that this one spins for, where they may share a
+//                            core
 //   DelayUs(us), DelayUntilUs(begin, us)   waits at least so long, without giving up the CPU
 //   NowTicks(), NowNs()      this CPU's clock; ns, deadlines and delays only once SetTicksPerMs was
 //                            called
@@ -31,7 +33,8 @@
 //   PrepareStartup(kernel)   makes the page that a SIPI starts at ready
 //   Trace(event, target, value), TraceAt(ticks, ...), TracePacked(PackTrace(event, target), value)
 //                            into the running CPU's ring, no exit
-//   Charge(kind)             what a step costs on the profile's machine; nothing where none is imposed
+//   Charge(kind)             what a step costs on the profile's machine; nothing where none is
+//                            imposed
 //   Doorbell(value)          tells the VMM
 //   SerialWrite(text, bytes)
 //   Exit(code)               ends the machine

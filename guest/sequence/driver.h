@@ -58,7 +58,8 @@ constexpr void ForEachTreeChild(uint32_t rank, uint32_t count, Fn fn) {
 //   void BringTo(CpuNumber, Goal)    everything up to the goal, one CPU; Ops records a failure
 //   void KickBroadcast()             one KickSequence to all but self
 //   void KickTreeRoots(count)        KickSequence to the children of rank 0
-//   void WaitAllOnline(Scope)        concurrent pace: until all kicked CPUs are online, or the bound
+//   void WaitAllOnline(Scope)        concurrent pace: until all kicked CPUs are online, or the
+//                                    bound
 //   void PassBegin(index), PassEnd(index)
 template <class Ops>
 void RunPass(Ops& ops, const Pass& pass, const uint32_t* order, uint32_t order_count) {

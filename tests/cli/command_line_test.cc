@@ -18,7 +18,7 @@ CommandLine Parse(const std::vector<std::string>& args) {
 std::string ErrorOf(const std::vector<std::string>& args) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(args, SmallHost);
   EXPECT_FALSE(line.ok());
-  const std::string message(line.status().message());
+  std::string message(line.status().message());
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   return message;
 }

@@ -12,7 +12,7 @@ namespace {
 using Order = std::vector<uint32_t>;
 
 std::string FileWith(const std::string& text) {
-  const std::string path = testing::TempDir() + "cpu_order_test.txt";
+  std::string path = testing::TempDir() + "cpu_order_test.txt";
   std::ofstream(path) << text;
   return path;
 }

@@ -20,7 +20,8 @@ struct How {
   double timeout_s = 60;
   std::string stdout_to = {};                       // a file instead of the pipe
   std::function<void(int pid)> while_running = {};  // called once, right after the start
-  std::function<void()> in_child = {};  // called between fork and exec; async-signal-safe calls only
+  std::function<void()> in_child =
+      {};  // called between fork and exec; async-signal-safe calls only
 };
 
 // argv[0] is taken from the environment variable SIPI_BINARY, which meson sets.

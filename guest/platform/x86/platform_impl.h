@@ -151,8 +151,10 @@ inline PerCpu& ThisCpu() {
   return *self;
 }
 
-// The record is written as the four words that it is, low halves and high halves apart: RDTSC gives its
-// result so, and putting it together first would cost instructions in a place where each one counts (an
+// The record is written as the four words that it is, low halves and high halves apart: RDTSC gives
+// its
+// result so, and putting it together first would cost instructions in a place where each one counts
+// (an
 // emulated ring 0). Inlined everywhere for the same reason.
 [[gnu::always_inline]] inline void TraceWords(uint32_t tsc_low, uint32_t tsc_high,
                                               uint32_t event_and_target, uint32_t value) {
