@@ -1,7 +1,8 @@
-// The numbers and names of the cpuhp states that the guest has. Numbers are Linux 7.3's
-// (include/linux/cpuhotplug.h), names are those of its sysfs files; "x86/cpu:wait-init" is the
-// parallel series' state and takes a slot of BP_PREPARE_DYN, "x86/..." STARTING states take numbers
-// that Linux leaves to other architectures. Freestanding.
+// The numbers and names of the cpuhp states that the guest has. Where Linux 7.3 has the state, its
+// number (include/linux/cpuhotplug.h) and name (sysfs) are Linux's, but for one: the parallel
+// series' x86/cpu:wait-init stands between cpu:kick_ap (82) and cpu:bringup, which Linux numbers 83, so it
+// takes 83 here and cpu:bringup 84 (Linux's idle:dead, a state on the way down). The x86/...
+// STARTING states take numbers that Linux leaves to other architectures. Freestanding.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ enum class CpuhpState : uint32_t {
   kCreateThreads = 1,         // PREPARE: idle stack, per-CPU area
   kTimersPrepare = 58,        // PREPARE: timer state
   kKickAp = 82,               // PREPARE: INIT, SIPI, SIPI
-  kWaitInit = 83,             // PREPARE: alive seen, let go (the series' x86/cpu:wait-init)
+  kWaitInit = 83,             // PREPARE: alive seen (the series' x86/cpu:wait-init)
   kBringupCpu = 84,           // PREPARE: wait until the AP has done its STARTING section
   kApOffline = 85,            // STARTING, on the AP, interrupts off; local APIC on
   kApCachectrlStarting = 86,  // cache/MTRR/PAT set-up

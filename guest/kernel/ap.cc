@@ -72,15 +72,15 @@ void RunOnline(PerCpu& self) {
     platform::AtomicRef<uint32_t> state(self.slot->cpuhp_state);
     state.Exchange(static_cast<uint32_t>(CpuhpState::kOnline), std::memory_order_seq_cst);
   } else {
+    // Out of the online mask before anybody is told: nobody may count a CPU that is lost.
     (void)SyncTransition(kernel, self.cpu, SyncState::kOnline, SyncState::kShouldDie);
+    platform::IrqDisable();
+    CpuhpDown(self, self.cpu, Section::kStarting);
   }
   const bool last = kernel.remaining.FetchAdd(self.slot->on_its_own != 0 ? ~0u : 0u,
                                               std::memory_order_seq_cst) == 1;
   if (last || self.slot->on_its_own == 0) NotifyCpu(self, kBootCpu);
-  if (error != Error::kNone) {
-    platform::IrqDisable();
-    TakeSelfDown(self);
-  }
+  if (error != Error::kNone) Park(self);
 }
 
 // Tickless: the timer is never armed here, so an idle CPU costs nothing.

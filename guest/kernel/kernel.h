@@ -26,6 +26,7 @@ struct Kernel {
   sequence::Strategy strategy;                          // after a veto
   sequence::Means kick_means = sequence::Means::kEach;  // of the pass that runs
   CpuNumber upcoming{0};  // the AP that the control CPU turns to next; CPU 0: none
+  bool tree = false;      // the strategy wakes CPUs through a tree
   bool reuse_calibration = false;
   bool boot_calibrated = false;
   bool tsc_deadline = false;

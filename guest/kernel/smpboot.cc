@@ -173,7 +173,10 @@ class SmpbootOps {
           ControlWait(self_, kernel_.remaining.Ref(), [](uint32_t value) { return value == 0; });
       if (all) return;
       const uint32_t now = kernel_.remaining.Load(std::memory_order_seq_cst);
-      if (now == before) return GiveUpOnTheMissing();
+      if (now == before) {
+        if (!kernel_.tree || rekicked_) return GiveUpOnTheMissing();
+        KickTheOrphans();
+      }
       before = now;
     }
   }
@@ -234,7 +237,29 @@ class SmpbootOps {
       TraceTimeout(kernel_, cpu);
       kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kTimeoutOnline);
     } else if (SyncStateOf(kernel_, cpu) != SyncState::kOnline) {
-      CpuhpDown(self_, cpu, Section::kPrepare);  // the AP has undone its own sections and is dead
+      // The AP undoes its own sections first, and is dead then.
+      const auto dead = [](uint32_t sync) {
+        return sync == static_cast<uint32_t>(SyncState::kDead);
+      };
+      if (!ControlWait(self_, SyncWord(kernel_, cpu), dead)) TraceTimeout(kernel_, cpu);
+      CpuhpDown(self_, cpu, Section::kPrepare);
+    }
+  }
+
+  // In a tree a dead AP takes with it all that it would have woken. They were never kicked, so
+  // the control CPU does it; the dead one gets a second chance. Nobody else kicks from here on.
+  void KickTheOrphans() {
+    rekicked_ = true;
+    const auto missing = [this](CpuNumber cpu) {
+      return kernel_.slot(cpu).error == 0 && SyncStateOf(kernel_, cpu) == SyncState::kKicked;
+    };
+    for (uint32_t i = 0; i < kernel_.params->order_count; ++i) {
+      const CpuNumber cpu(kernel_.order[i]);
+      if (missing(cpu)) kernel_.slot(cpu).tree_rank = 0;
+    }
+    for (uint32_t i = 0; i < kernel_.params->order_count; ++i) {
+      const CpuNumber cpu(kernel_.order[i]);
+      if (missing(cpu)) KickOps(self_).Kick(cpu);
     }
   }
 
@@ -255,6 +280,7 @@ class SmpbootOps {
   PerCpu& self_;
   Kernel& kernel_;
   const bool own_;  // APs run on their own
+  bool rekicked_ = false;
 };
 
 }  // namespace
@@ -266,9 +292,8 @@ void RingBeforeKick(Kernel& kernel) {
 void BringUpSecondaryCpus(PerCpu& self) {
   Kernel& kernel = *self.kernel;
   platform::Trace(TraceEvent::kSmpbootBegin, 0, 0);
-  for (uint32_t i = 0;
-       kernel.strategy.passes[0].means == sequence::Means::kTree && i < kernel.params->order_count;
-       ++i) {
+  kernel.tree = kernel.strategy.passes[0].means == sequence::Means::kTree;
+  for (uint32_t i = 0; kernel.tree && i < kernel.params->order_count; ++i) {
     kernel.slot(CpuNumber(kernel.order[i])).tree_rank = i + 1;
   }
   SmpbootOps ops(self);

@@ -69,7 +69,7 @@ TEST(CpuOrder, NamesAMissingFileAndAnUnknownOrder) {
   const std::string missing(
       MakeCpuOrder("file:/no/such/file", FlatTopology(4), 1).status().message());
   EXPECT_EQ(missing,
-            "--order: cannot read '/no/such/file': No such file or directory; give the "
+            "--order: cannot open /no/such/file: No such file or directory (ENOENT); give the "
             "path of a list of CPU numbers");
   EXPECT_NE(std::string(MakeCpuOrder("nodes", FlatTopology(4), 1).status().message())
                 .find("did you mean 'node'?"),

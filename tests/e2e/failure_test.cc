@@ -91,6 +91,27 @@ TEST(FailingStep, IsRolledBackAndNamed) {
   }
 }
 
+// A CPU that fails while all others come up at the same time is never counted as online.
+TEST(FailingStep, NeverCountsAsOnlineInConcurrentStrategies) {
+  SKIP_WITHOUT_KVM();
+  for (const char* driver : {"--driver=guest", "--driver=host"}) {
+    for (int round = 0; round < 10; ++round) {
+      const RunResult run = SipiRun({"--cpus=8", "--strategy=broadcast", "--irqchip=kernel", driver,
+                                     "--handshake-timeout-ms=300", "--fault=fail-step@3:234"});
+      EXPECT_EQ(run.finished.status, 3) << driver << run.finished.err;
+      EXPECT_EQ(run.json["cpus_online"], 7) << driver;
+      EXPECT_EQ(run.json["cpus"][3]["online"], false) << driver;
+    }
+  }
+}
+
+TEST(FailingStep, ThatIsNeverEnteredIsSaid) {
+  SKIP_WITHOUT_KVM();
+  const Finished f = Sipi({"run", "--cpus=4", "--strategy=full", "--fault=fail-step@2:83"});
+  EXPECT_EQ(f.status, 0);
+  EXPECT_TRUE(Mentions(f, "not injected")) << f.out;
+}
+
 // G4's half that needs no second try: an AP that comes after it was given up parks, and disturbs
 // nobody.
 TEST(LateAp, SeesThatItWasCancelledAndParks) {
@@ -295,6 +316,40 @@ TEST_P(Signals, EndTheRunWithinASecondAndKeepTheTimeline) {
 INSTANTIATE_TEST_SUITE_P(Both, Signals, testing::Values(SIGINT, SIGTERM));
 
 // --- Files are whole or not there.
+
+TEST(OutputFile, OfTwoResultsIsRefused) {
+  SKIP_WITHOUT_KVM();
+  for (const char* other : {"--trace=-", "--serial=-"}) {
+    const Finished f = Sipi({"run", "--cpus=2", "--json=-", other});
+    EXPECT_EQ(f.status, 2) << other;
+    EXPECT_EQ(LineCount(f.err), 1) << f.err;
+  }
+}
+
+TEST(OutputFile, ThatIsAFifoWithoutAReaderIsRefusedAtOnce) {
+  SKIP_WITHOUT_KVM();
+  const std::string fifo = TempPath("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const char* flag : {"--json=", "--trace=", "--serial="}) {
+    const Finished f = Sipi({"run", "--cpus=2", flag + fifo});
+    EXPECT_EQ(f.status, 2) << flag << f.err;
+    EXPECT_TRUE(Mentions(f, fifo)) << f.err;
+  }
+}
+
+TEST(OrderFile, WithoutAnEndIsNotReadWithoutAnEnd) {
+  const Finished f = Sipi({"run", "--cpus=4", "--order=file:/dev/zero"});
+  EXPECT_EQ(f.status, 2);
+  EXPECT_EQ(LineCount(f.err), 1) << f.err;
+}
+
+TEST(Veto, IsMarkedInTheComparison) {
+  SKIP_WITHOUT_KVM();
+  const Finished f =
+      Sipi({"compare", "--cpus=4", "--runs=1", "--strategies=serial,full", "--veto=vendor"});
+  EXPECT_EQ(f.status, 0) << f.err;
+  EXPECT_TRUE(Mentions(f, "vetoed")) << f.out;
+}
 
 TEST(OutputFile, ThatCannotBeWrittenIsNamedAndLeavesNothing) {
   SKIP_WITHOUT_KVM();

@@ -67,6 +67,14 @@ TEST(Collect, CountsGuestRecordsThatWereNeverFinishedAsLost) {
   EXPECT_EQ(timeline.events[1].t_ns, 20);
 }
 
+TEST(Collect, DoesNotCountTheRecordThatTheEndOfTheRunCutOff) {
+  const std::array<TraceRecord, 2> guest = {At(10, TraceEvent::kBootEntry), TraceRecord()};
+  const std::array cut = {GuestRing{.cpu = 0, .records = guest}};
+  EXPECT_EQ(Collect(cut, {}, k1Ghz).lost, 0u);
+  const std::array full = {GuestRing{.cpu = 0, .records = guest, .lost = 3}};
+  EXPECT_EQ(Collect(full, {}, k1Ghz).lost, 4u);
+}
+
 TEST(Collect, RefusesEventsThatAGuestCannotHave) {
   const std::array<TraceRecord, 3> guest = {At(10, TraceEvent::kRunEnd),              // the host's
                                             At(20, static_cast<TraceEvent>(0xbeef)),  // nobody's

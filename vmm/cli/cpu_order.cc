@@ -4,12 +4,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/base/text_file.h"
 #include "vmm/cli/flag_values.h"
 
 namespace sipi {
@@ -56,12 +57,15 @@ absl::Status TakeLine(const std::string& where, std::string line, std::vector<bo
   return absl::OkStatus();
 }
 
+constexpr uint64_t kMaxOrderFileBytes = uint64_t{1} << 20;
+
 absl::StatusOr<std::vector<uint32_t>> ReadOrderFile(const std::string& path, uint32_t cpus) {
-  std::ifstream file(path);
-  if (!file) {
-    return FlagError(kFlag, absl::StrCat("cannot read ", Quoted(path), ": ", std::strerror(errno),
-                                         "; give the path of a list of CPU numbers"));
+  const absl::StatusOr<std::string> text = ReadTextFile(path, kMaxOrderFileBytes);
+  if (!text.ok()) {
+    return FlagError(
+        kFlag, absl::StrCat(text.status().message(), "; give the path of a list of CPU numbers"));
   }
+  std::istringstream file(*text);
   std::vector<bool> seen(cpus, false);
   std::vector<uint32_t> order;
   std::string line;

@@ -40,7 +40,10 @@ SignalsStop::~SignalsStop() {
   stop_of_handler.store(nullptr, std::memory_order_release);
 }
 
-void IgnoreSigPipe() { signal(SIGPIPE, SIG_IGN); }
+void IgnoreSigPipe() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) is an error of write(2) like others
+}
 
 void ReserveStandardStreams() {
   // open takes the lowest free number, so this ends as soon as all three are taken. Read-only: see

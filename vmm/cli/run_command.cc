@@ -1,6 +1,7 @@
 // `sipi run`: one machine, its report, and the files that were asked for.
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "vmm/base/exit_codes.h"
 #include "vmm/cli/commands.h"
 #include "vmm/cli/host_info.h"
@@ -19,6 +20,12 @@ namespace {
 
 // Asks whether each file that is to be written later can be: a long run should not fail at its end.
 bool OutputsWritable(const RawFlags& flags) {
+  if (!flags.json.empty() && (flags.json == flags.trace || flags.json == flags.serial)) {
+    Say(absl::InvalidArgumentError(
+        absl::StrCat("--json and ", flags.json == flags.trace ? "--trace" : "--serial",
+                     " both name ", flags.json, "; give each its own file")));
+    return false;
+  }
   for (const auto& [path, flag] :
        {std::pair(&flags.json, "--json"), std::pair(&flags.trace, "--trace")}) {
     if (path->empty()) continue;

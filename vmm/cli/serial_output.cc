@@ -13,11 +13,14 @@ absl::StatusOr<UniqueFd> OpenSerial(const std::string& spec, const std::string& 
   const std::string& target = spec.empty() ? fallback : spec;
   if (target == "none") return UniqueFd();
   UniqueFd fd(target == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                            : open(target.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+                            : open(target.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
   if (!fd.valid()) {
     return ErrnoStatus(errno, absl::StrCat("--serial: cannot open ", target),
                        "name a file that can be written, - for standard output, or none");
   }
+  // O_NONBLOCK was for the open alone: of a FIFO that nobody reads it would never return.
+  if (target != "-") fcntl(fd.get(), F_SETFL, 0);
   return fd;
 }
 

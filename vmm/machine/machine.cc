@@ -142,7 +142,11 @@ void Machine::SetUpFactory() {
   factory_ = std::make_unique<VcpuFactory>(
       cpus(), [this](CpuNumber cpu) { return MakeAp(cpu); },
       [this](absl::Status status) {
-        end_.Set({.kind = EndKind::kHostError, .cpu = {}, .code = 0, .text = {}, .error = status});
+        end_.Set({.kind = EndKind::kHostError,
+                  .cpu = {},
+                  .code = 0,
+                  .text = {},
+                  .error = std::move(status)});
       });
 }
 

@@ -69,6 +69,14 @@ void AddTimeline(const ArenaLayout& arena, Machine& machine, RunRecord& record) 
   }
 }
 
+// How far the CPU is: the AP's own word once it is let go, the control CPU's before that, and again
+// after it has undone a failed bring-up.
+abi::CpuhpState StateOf(const abi::CpuSlot& slot) {
+  const bool up =
+      slot.online != 0 || slot.prepare_state >= static_cast<uint32_t>(abi::CpuhpState::kBringupCpu);
+  return static_cast<abi::CpuhpState>(up ? slot.cpuhp_state : slot.prepare_state);
+}
+
 void AddFinals(std::span<const abi::CpuSlot> slots, bool count_instructions, Machine& machine,
                RunRecord& record) {
   for (uint32_t i = 0; i < slots.size(); ++i) {
@@ -77,9 +85,10 @@ void AddFinals(std::span<const abi::CpuSlot> slots, bool count_instructions, Mac
     final.cpu = CpuNumber(i);
     final.apic_id = machine.apic_id(final.cpu);
     final.sync_state = static_cast<abi::SyncState>(slot.sync_state);
-    final.cpuhp_state = static_cast<abi::CpuhpState>(slot.cpuhp_state);
+    final.cpuhp_state = StateOf(slot);
     final.error = slot.error;
-    final.online = slot.online != 0;
+    // A CPU that has failed is lost, even if the run ended while it was still undoing its steps.
+    final.online = slot.online != 0 && slot.error == 0;
     final.tsc_khz = slot.tsc_khz;
     if (count_instructions) final.instructions = machine.Instructions(final.cpu);
     record.cpus_online += final.online ? 1u : 0u;
@@ -123,6 +132,14 @@ absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout
   record.diagnosis = Diagnose(end, *result, config.time_limit_ms, record);
   AddTimeline(arena, machine, record);
   AddNotes(*result, record);
+  const bool failed = std::any_of(record.events.begin(), record.events.end(), [](const Event& e) {
+    return e.name == abi::TraceEvent::kStepFailed;
+  });
+  if (config.fault.kind == abi::Fault::kFailStep && !failed) {
+    record.notes.push_back(absl::StrCat(
+        "the failure asked for was not injected: CPU ", config.fault.cpu, " entered no step ",
+        abi::Name(static_cast<abi::CpuhpState>(config.fault.value)), " that may fail"));
+  }
   if (std::string dropped = DescribeDropped(machine.serial_summary()); !dropped.empty()) {
     record.notes.push_back(std::move(dropped));
   }

@@ -65,7 +65,8 @@ void Comparison::Add(const RunRecord& record) {
                    .cpus_online = record.cpus_online,
                    .lost_events = record.lost_events,
                    .seed = record.seed,
-                   .outcome = record.outcome};
+                   .outcome = record.outcome,
+                   .vetoed = WasVetoed(record)};
   for (const Phase phase : kPhases) {
     sample.phases_ns[static_cast<size_t>(phase)] = analysis.phase(phase).wall_ns;
   }
@@ -83,6 +84,7 @@ std::vector<CompareRow> Comparison::Rows() const {
     for (const Sample& sample : row.samples) {
       row.cpus_online = std::min(row.cpus_online, sample.cpus_online);
       if (!IsComplete(sample, row.cpus_offered)) ++row.partial_runs;
+      if (sample.vetoed) ++row.vetoed_runs;
     }
     FillFigures(row, [&row](const Sample& sample) {
       return HasCompleteRun(row) ? IsComplete(sample, row.cpus_offered)

@@ -22,12 +22,14 @@ struct Sample {
   uint64_t lost_events = 0;
   uint64_t seed = 0;
   Outcome outcome = Outcome::kComplete;
+  bool vetoed = false;  // the guest came up serially instead
 };
 
 struct CompareRow {
   std::string strategy;
   uint32_t runs = 0;
   uint32_t partial_runs = 0;  // runs that did not bring up every CPU that was offered
+  uint32_t vetoed_runs = 0;   // runs in which the guest refused the strategy and came up serially
   uint32_t cpus_offered = 0;
   uint32_t cpus_online = 0;  // the least of the runs
   // Of the complete runs; of all that have a smpboot time if no run is complete.

@@ -51,6 +51,7 @@ void WriteRow(JsonWriter& json, const CompareRow& row) {
   json.Field("cpus_online", row.cpus_online);
   json.Field("cpus_offered", row.cpus_offered);
   json.Field("partial_runs", row.partial_runs);
+  json.Field("vetoed_runs", row.vetoed_runs);
   WritePhases(json, row.phases_ns);
   json.Key("samples");
   json.BeginArray();

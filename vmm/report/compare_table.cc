@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "vmm/report/table.h"
 
 namespace sipi {
@@ -39,11 +40,14 @@ std::vector<std::string> Cells(const CompareRow& row) {
   }
   cells.push_back(row.ratio.has_value() ? absl::StrFormat("%.2f", *row.ratio) : "-");
   cells.push_back(absl::StrCat(row.cpus_online, "/", row.cpus_offered));
-  if (row.partial_runs > 0) {
-    cells.push_back(row.partial_runs == row.runs
-                        ? "partial"
-                        : absl::StrCat("partial in ", row.partial_runs, " of ", row.runs));
+  std::vector<std::string> marks;
+  if (row.partial_runs == row.runs) {
+    marks.push_back("partial");
+  } else if (row.partial_runs > 0) {
+    marks.push_back(absl::StrCat("partial in ", row.partial_runs, " of ", row.runs));
   }
+  if (row.vetoed_runs > 0) marks.push_back("vetoed: serial was used");
+  if (!marks.empty()) cells.push_back(absl::StrJoin(marks, ", "));
   return cells;
 }
 
@@ -54,10 +58,11 @@ std::string CompareTable(const Comparison& comparison) {
   const RunRecord& common = comparison.common();
   TextTable table(Columns(comparison.baseline()));
   for (const CompareRow& row : comparison.Rows()) table.AddRow(Cells(row));
-  return absl::StrCat(common.cpus_offered, " CPUs, irqchip ", common.irqchip, ", ", common.apic,
-                      ", profile ", common.profile, ", driver ", common.driver,
-                      "; phases in ms, each the time during which some CPU was in it\n\n",
-                      table.Render());
+  const std::string host = HostLine(common.host);
+  return absl::StrCat(
+      host.empty() ? "" : absl::StrCat("host ", host, "\n"), common.cpus_offered, " CPUs, irqchip ",
+      common.irqchip, ", ", common.apic, ", profile ", common.profile, ", driver ", common.driver,
+      "; phases in ms, each the time during which some CPU was in it\n\n", table.Render());
 }
 
 }  // namespace sipi

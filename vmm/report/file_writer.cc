@@ -60,6 +60,13 @@ absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subje
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write to ", subject, ": it is a directory; ", kRemedy));
   }
+  if (S_ISFIFO(info.st_mode)) {
+    const UniqueFd reader(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+    if (reader.get() < 0 && errno == ENXIO) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot write to ", subject, ": nobody reads this FIFO; start its reader first"));
+    }
+  }
   if (!S_ISREG(info.st_mode)) return Target{.path = path, .in_place = true};
   char* real = realpath(path.c_str(), nullptr);
   Target target{.path = real != nullptr ? real : path};
@@ -75,8 +82,10 @@ std::string DirectoryOf(const std::string& path) {
 
 absl::Status WriteInPlace(const std::string& path, std::string_view content,
                           const std::string& subject) {
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  // Without O_NONBLOCK the open of a FIFO that nobody reads would never return.
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", subject), kRemedy);
+  fcntl(fd.get(), F_SETFL, 0);
   return WriteAll(fd.get(), content, subject);
 }
 

@@ -60,7 +60,7 @@ class Scan {
   bool IsCpu(int32_t cpu) const { return cpu >= 0 && static_cast<size_t>(cpu) < aps_.size(); }
   Ap& ap(int32_t cpu) { return aps_[static_cast<size_t>(cpu)]; }
   CpuTimes& times(int32_t cpu) { return out_.cpus[static_cast<size_t>(cpu)]; }
-  Control& control(int32_t track) { return controls_[static_cast<size_t>(track + 1)]; }
+  Control& control(int32_t track) { return controls_[static_cast<size_t>(int64_t{track} + 1)]; }
 
   // Calls fn(cpu) for the CPUs that `e` is aimed at. A broadcast reaches neither its sender nor the
   // boot CPU, which is the one that has nothing to be woken for.

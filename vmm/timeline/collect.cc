@@ -116,7 +116,12 @@ Timeline Collect(std::span<const GuestRing> rings, std::span<const HostTrack> tr
     collector.AddLost(track.log->lost());
   }
   for (const GuestRing& ring : rings) {
-    collector.AddTrack(ring.cpu, ring.records, guest_offset, IsGuestRecord);
+    // The record that a CPU was writing when the run's end stopped it is none that got lost.
+    std::span<const abi::TraceRecord> finished = ring.records;
+    if (ring.lost == 0 && !finished.empty() && !IsGuestRecord(finished.back())) {
+      finished = finished.first(finished.size() - 1);
+    }
+    collector.AddTrack(ring.cpu, finished, guest_offset, IsGuestRecord);
     collector.AddLost(ring.lost);
   }
   return collector.Finish();

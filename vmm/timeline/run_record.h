@@ -74,6 +74,13 @@ struct RunRecord {
   std::vector<std::string> notes;  // worth saying: vetoes, dropped serial bytes, lost events
 };
 
+// True if the guest refused the parallel strategy that was asked for and came up serially (the
+// timeline's `veto` event; its value says why).
+bool WasVetoed(const RunRecord& record);
+
+// "AMD EPYC, 2 cores, kvm_amd, Linux 6.1.0"; what is unknown is left out.
+std::string HostLine(const HostInfo& host);
+
 // Process exit status of a run that ended so.
 int ExitStatus(const RunRecord& record);
 
