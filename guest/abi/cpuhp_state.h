@@ -1,8 +1,9 @@
-// The numbers and names of the cpuhp states that the guest has. Where Linux 7.3 has the state, its
-// number (include/linux/cpuhotplug.h) and name (sysfs) are Linux's, but for one: the parallel
-// series' x86/cpu:wait-init stands between cpu:kick_ap (82) and cpu:bringup, which Linux numbers 83, so it
-// takes 83 here and cpu:bringup 84 (Linux's idle:dead, a state on the way down). The x86/...
-// STARTING states take numbers that Linux leaves to other architectures. Freestanding.
+// The numbers and names of the cpuhp states that the guest has. Where Linux 7.3 has the state,
+// its number (include/linux/cpuhotplug.h) and name (sysfs) are Linux's, but for one: the
+// parallel series' x86/cpu:wait-init stands between cpu:kick_ap (82) and cpu:bringup, which
+// Linux numbers 83, so it takes 83 here and cpu:bringup 84 (Linux's idle:dead, a state on the
+// way down). The x86/... STARTING states take numbers that Linux leaves to other architectures.
+// Freestanding.
 #pragma once
 
 #include <cstdint>
