@@ -1,6 +1,8 @@
 // What vmm/timeline and vmm/report do between threads; meant for ThreadSanitizer builds too.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -37,10 +39,15 @@ TEST(FileWriter, WritesToAPipe) {
   ASSERT_NE(mkdtemp(dir.data()), nullptr);
   const std::string pipe = dir + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  // Nobody reads it yet: refused, instead of waiting for a reader that may never come.
+  EXPECT_FALSE(WriteResultFile(pipe, "early").ok());
+  const int reading_end = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reading_end, 0);
   std::ostringstream got;
   std::thread reader([&] { got << std::ifstream(pipe).rdbuf(); });
   const std::string content(200'000, 'x');  // more than a pipe holds
   EXPECT_TRUE(WriteResultFile(pipe, content).ok());
+  close(reading_end);
   reader.join();
   EXPECT_EQ(got.str(), content);
   std::filesystem::remove_all(dir);
