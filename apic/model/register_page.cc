@@ -40,7 +40,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
   tpr_ = static_cast<uint8_t>(page.Get(Reg::kTpr));
   ldr_ = page.Get(Reg::kLdr) & kLdrXApicMask;
   dfr_ = page.Get(Reg::kDfr) | kDfrFixedOnes;
-  svr_ = page.Get(Reg::kSvr) & kSvrWritable;
+  svr_ = page.Get(Reg::kSvr) & SvrWritable(config_);
   esr_ = page.Get(Reg::kEsr) & 0xff;
   icr_low_ = page.Get(Reg::kIcrLow) & kIcrLowWritable;
   const uint32_t high = page.Get(Reg::kIcrHigh);
@@ -60,6 +60,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
   // "The local APIC will never set an IRR bit in the range 0 to 15."
   irr_.SetRegister(0, irr_.Register(0) & 0xffff0000);
   isr_.SetRegister(0, isr_.Register(0) & 0xffff0000);
+  tmr_.SetRegister(0, tmr_.Register(0) & 0xffff0000);
   timer_.SetDivide(page.Get(Reg::kTimerDivide), now);
   timer_.Restore(page.Get(Reg::kTimerInitial), page.Get(Reg::kTimerCurrent), now);
 }
