@@ -93,7 +93,7 @@ uint32_t LocalApic::Ldr() const {
 RoutingState LocalApic::Routing() const {
   RoutingState state;
   state.mode = mode();
-  state.software_enabled = software_enabled();
+  state.software_enabled = software_enabled() && state.mode != ApicMode::kDisabled;
   state.priority = tpr_;
   state.dfr_model = static_cast<uint8_t>(dfr_ >> 28);
   state.ldr = Ldr();
@@ -148,8 +148,8 @@ Vector LocalApic::TakeInterrupt() {
   return spurious_vector();
 }
 
-// 11.8.5 "Signaling Interrupt Servicing Completion". With SVR bit 12 set, software tells the I/O APIC
-// itself, and no broadcast goes out.
+// 11.8.5 "Signaling Interrupt Servicing Completion". With SVR bit 12 set, software tells the I/O
+// APIC itself, and no broadcast goes out.
 WriteEffect LocalApic::EndOfInterrupt() {
   WriteEffect effect;
   const std::optional<Vector> vector = isr_.Highest();

@@ -21,8 +21,9 @@ enum class Access : uint8_t { kReserved, kReadOnly, kWriteOnly, kReadWrite };
 
 // The ICR's defined bits below 32. Bit 12, delivery status, is read-only: ignored, no fault.
 inline constexpr uint32_t kIcrLowWritable = 0x000ccfff;
-// The SVR's defined bits. Bit 9, focus checking, is reserved since the Pentium 4 but must not fault:
-// 32-bit Linux sets it in x2APIC mode too.
+
+// The SVR's defined bits. Bit 9, focus checking, is reserved since the Pentium 4 but must not
+// fault: 32-bit Linux sets it in x2APIC mode too.
 constexpr uint32_t SvrWritable(const ApicConfig& config) {
   return 0xff | kSvrEnable | kSvrFocus | (config.has_directed_eoi ? kSvrSuppressEoi : 0);
 }

@@ -4,6 +4,7 @@
 #include "apic/model/local_apic.h"
 #include "apic/model/register_map.h"
 #include "apic/regs/destination.h"
+#include "apic/regs/error_status.h"
 
 namespace sipi::apic {
 namespace {
@@ -41,7 +42,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
   ldr_ = page.Get(Reg::kLdr) & kLdrXApicMask;
   dfr_ = page.Get(Reg::kDfr) | kDfrFixedOnes;
   svr_ = page.Get(Reg::kSvr) & SvrWritable(config_);
-  esr_ = page.Get(Reg::kEsr) & 0xff;
+  esr_ = page.Get(Reg::kEsr) & kEsrDefined;
   icr_low_ = page.Get(Reg::kIcrLow) & kIcrLowWritable;
   const uint32_t high = page.Get(Reg::kIcrHigh);
   icr_dest_ = mode() == ApicMode::kX2Apic ? high : high >> 24;
@@ -49,7 +50,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
     const LvtEntry entry = static_cast<LvtEntry>(i);
     if (entry == LvtEntry::kCmci && !config_.has_cmci) continue;
     const uint32_t value = page.Get(LvtReg(entry));
-    LvtRef(entry) = value & LvtReadOnly(entry);
+    LvtRef(entry) = value & LvtReadOnly(entry) & kLvtRemoteIrr;  // delivery is over: status idle
     StoreLvt(entry, value);
   }
   for (size_t i = 0; i < 8; ++i) {

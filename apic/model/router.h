@@ -38,8 +38,8 @@
 namespace sipi::apic {
 
 // Does this command reach anybody at all? Table 11-3: with the shorthands "self" and "all including
-// self" only Fixed is valid; anything else has no effect here. So have the reserved delivery modes 3
-// (remote read, in the parts that had an APIC bus) and 7 (ExtINT, which only an LVT entry or a
+// self" only Fixed is valid; anything else has no effect here. So have the reserved delivery modes
+// 3 (remote read, in the parts that had an APIC bus) and 7 (ExtINT, which only an LVT entry or a
 // device can send), and INIT level de-assert (level trigger, level 0), which since the Pentium 4
 // does nothing.
 constexpr bool IsDeliverable(const Icr& icr) {
