@@ -165,7 +165,7 @@ WriteEffect LocalApic::EndOfInterrupt() {
   return effect;
 }
 
-// 11.4.3: as on a processor without an APIC. Its two pins are INTR and NMI (vol 3A, 7.3.1 "External
+// 11.4.3: as on a processor without an APIC. Its two pins are INTR and NMI (6.3.1 "External
 // Interrupts").
 LocalDelivery LocalApic::RaisePinOfDisabled(LvtEntry entry) {
   if (entry == LvtEntry::kLint0) return LocalDelivery::kExtInt;

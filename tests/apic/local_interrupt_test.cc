@@ -122,7 +122,7 @@ TEST(LocalInterruptTest, WithoutCmciItsEntryDoesNotExist) {
   EXPECT_EQ(apic.ReadMsr(0x803, Time{}).value, 0x00050014u);
 }
 
-// 11.4.3 and 7.3.1: without an APIC the pins are INTR and NMI.
+// 11.4.3 and 6.3.1: without an APIC the pins are INTR and NMI.
 TEST(LocalInterruptTest, PinsOfADisabledApicAreIntrAndNmi) {
   LocalApic apic = EnabledXApic();
   ASSERT_FALSE(apic.WriteApicBase(kApicBaseGpa).fault);
