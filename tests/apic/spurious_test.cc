@@ -61,5 +61,15 @@ TEST(SpuriousTest, NothingPendingGivesTheSpuriousVector) {
   EXPECT_EQ(EnabledXApic().TakeInterrupt(), Vector(0xff));
 }
 
+// 11.9, focus processor checking: not supported since the Xeon, but 32-bit Linux sets it.
+TEST(SpuriousTest, SvrBit9IsKeptInBothModesAndDoesNothing) {
+  LocalApic xapic = EnabledXApic();
+  EXPECT_EQ(xapic.WriteMmio(0x0f0, 0x3ff, Time{}).kind, WriteEffect::Kind::kNone);
+  EXPECT_EQ(xapic.ReadMmio(0x0f0, Time{}), 0x3ffu);
+  LocalApic x2apic = EnabledX2Apic();
+  EXPECT_FALSE(x2apic.WriteMsr(0x80f, 0x3ff, Time{}).fault);
+  EXPECT_EQ(x2apic.ReadMsr(0x80f, Time{}).value, 0x3ffu);
+}
+
 }  // namespace
 }  // namespace sipi::apic

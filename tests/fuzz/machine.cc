@@ -256,6 +256,7 @@ void Machine::Post(uint32_t cpu, uint8_t what, Vector vector) {
     const bool counted = mailbox.PostInit();
     CheckPost(before, mailbox.Peek(), counted, finding_);
     finding_.Check(mailbox.Peek().Has(StartupWord::kInitPending), "an INIT was dropped");
+    finding_.Check(!mailbox.Peek().Has(StartupWord::kSipiPending), "a SIPI survived an INIT");
   }
   if ((what & 2) != 0) {
     const StartupWord before = mailbox.Peek();
