@@ -12,8 +12,8 @@ namespace sipi::apic::fuzz {
 // a copy to play with.
 void CheckRegisters(LocalApic apic, const ApicConfig& config, Time now, Finding& finding);
 
-// The timer fires at its deadline and not before, and the deadline that the caller knows of is not
-// later than that.
+// The timer fires at its deadline and not before, which lies ahead once Advance() has been called,
+// and the deadline that the caller knows of is not later than that.
 void CheckTimer(const LocalApic& apic, Time now, std::optional<uint64_t> known_deadline_ns,
                 Finding& finding);
 
