@@ -19,6 +19,7 @@ apic::ApicConfig ConfigOf(const VcpuWorld& world) {
   apic::ApicConfig config;
   config.tsc_hz = uint64_t{world.tsc_khz} * 1000;
   config.has_x2apic = world.has_x2apic;
+  config.has_directed_eoi = world.board != nullptr;  // its I/O APIC has an EOI register
   config.has_tsc_deadline = world.has_tsc_deadline;
   return config;
 }
@@ -88,6 +89,7 @@ void UserVcpu::TakeInit() {
   in_flight_.clear();
   halted_ = false;
   nmis_pending_ = 0;
+  nmis_in_kvm_ = false;
   ext_int_pending_ = false;
   waiting_ = !apic_.bsp();
   if (has_run_) {
@@ -200,7 +202,7 @@ void UserVcpu::Block(std::optional<uint64_t> deadline_ns) {
 
 bool UserVcpu::WakesFromHalt() {
   if (nmis_pending_ != 0) return true;
-  return run().if_flag != 0 && (apic_.HighestDeliverable().has_value() || ExtIntDue());
+  return run().if_flag != 0 && InterruptDue();
 }
 
 // SDM vol 3A, 11.5.1: LINT0 in delivery mode ExtINT; 11.4.3: with the APIC disabled by hardware the
@@ -231,20 +233,34 @@ void UserVcpu::HandOver() {
 }
 
 bool UserVcpu::Inject() {
-  absl::Status status;
-  for (; nmis_pending_ != 0 && status.ok(); --nmis_pending_) {
-    ++tally().nmis_injected;
-    status = vcpu().Nmi();
-  }
-  const bool due = ExtIntDue() || apic_.HighestDeliverable().has_value();
-  if (due && run().ready_for_interrupt_injection != 0 && run().if_flag != 0 && status.ok()) {
-    status = InjectInterrupt();
-  }
-  const bool more = ExtIntDue() || apic_.HighestDeliverable().has_value();
-  run().request_interrupt_window = more ? 1 : 0;
+  absl::Status status = InjectNmis();
+  const bool due = InterruptDue();
+  const bool ready = run().ready_for_interrupt_injection != 0 && run().if_flag != 0;
+  if (due && ready && !nmis_in_kvm_ && status.ok()) status = InjectInterrupt();
+  run().request_interrupt_window = InterruptDue() ? 1 : 0;
   run().cr8 = apic_.Cr8();
   if (!status.ok()) Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
   return status.ok();
+}
+
+bool UserVcpu::InterruptDue() const {
+  return ExtIntDue() || apic_.HighestDeliverable().has_value();
+}
+
+// An NMI goes before any interrupt (SDM vol 3A, 6.9), but KVM delivers an interrupt that it was
+// given before an NMI that still waits in it. So while one does, it gets no interrupt.
+absl::Status UserVcpu::InjectNmis() {
+  absl::Status status;
+  for (; nmis_pending_ != 0 && status.ok(); --nmis_pending_) {
+    ++tally().nmis_injected;
+    nmis_in_kvm_ = true;
+    status = vcpu().Nmi();
+  }
+  if (!nmis_in_kvm_ || !status.ok()) return status;
+  const absl::StatusOr<kvm_vcpu_events> events = vcpu().GetEvents();
+  if (!events.ok()) return events.status();
+  nmis_in_kvm_ = events->nmi.pending != 0 || events->nmi.injected != 0;
+  return absl::OkStatus();
 }
 
 // One interrupt: the 8259's goes past the APIC and its priorities, and so comes first.

@@ -1,4 +1,5 @@
 // The exits of a vCPU with the model's APIC: HLT, x2APIC and APIC_BASE MSRs, the xAPIC page.
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -50,16 +51,17 @@ void UserVcpu::HandleMmio() {
   auto& mmio = run().mmio;
   const uint64_t page = apic::ApicBaseAddress(apic_.ReadApicBase());
   const bool ours = apic_.mode() == apic::ApicMode::kXApic && mmio.phys_addr >= page &&
-                    mmio.phys_addr - page < kApicPageBytes && mmio.len == 4;
+                    mmio.phys_addr - page < kApicPageBytes;
   if (!ours) return BoardMmio();
   const uint32_t offset = static_cast<uint32_t>(mmio.phys_addr - page);
-  uint32_t value = 0;
+  const uint32_t bytes = std::min<uint32_t>(mmio.len, sizeof mmio.data);
+  uint64_t value = 0;
   if (mmio.is_write != 0) {
-    std::memcpy(&value, mmio.data, sizeof value);
-    Apply(apic_.WriteMmio(offset, value, Now()));
+    std::memcpy(&value, mmio.data, bytes);
+    Apply(apic_.StoreMmio(offset, bytes, value, Now()));
   } else {
-    value = apic_.ReadMmio(offset, Now());
-    std::memcpy(mmio.data, &value, sizeof value);
+    value = apic_.LoadMmio(offset, bytes, Now());
+    std::memcpy(mmio.data, &value, bytes);
   }
 }
 
@@ -73,7 +75,9 @@ void UserVcpu::HandleRdmsr() {
   } else if (msr.index == apic::kMsrApicBase) {
     msr.data = apic_.ReadApicBase();
   } else if (msr.index == apic::kMsrTscDeadline) {
-    msr.data = apic_.ReadTscDeadline(Now());
+    const apic::ReadResult result = apic_.ReadTscDeadlineMsr(Now());
+    msr.error = result.fault ? 1 : 0;
+    msr.data = result.value;
   } else {
     msr.error = 1;  // #GP, as for any MSR that a CPU does not have
     ++tally().unhandled_msr;
