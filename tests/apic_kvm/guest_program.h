@@ -55,6 +55,7 @@ enum class OpCode : uint32_t {  // the order of interpreter.S
   kOut,        // port `address`, 4 bytes
   kTsc,
   kWindow,  // lets interrupts in for a moment
+  kLoop,    // counts the word at `address` down; unless it is 0 then, to the operation at `low`
 };
 
 struct Operation {
@@ -101,6 +102,10 @@ class Program {
   size_t Delay(uint32_t tsc_ticks) { return Add({.code = OpCode::kDelay, .low = tsc_ticks}); }
   size_t Out(uint16_t port, uint32_t value) { return AddWide(OpCode::kOut, port, value); }
   size_t Tsc() { return Add({.code = OpCode::kTsc}); }
+  // Runs the operations from `first` on `word` times, where `word` is what lies at `gpa`.
+  size_t LoopTo(size_t first, uint64_t gpa) {
+    return AddWide(OpCode::kLoop, gpa, gpa_ + first * sizeof(Operation));
+  }
   size_t Window() { return Add({.code = OpCode::kWindow}); }
 
   // x2APIC registers.

@@ -15,7 +15,6 @@
 #define GDTR 0x520
 #define AREA_OF_ID 0x4000
 #define FLAT_SELECTOR 8
-#define XAPIC_ID 0xfee00020
 #define XAPIC_EOI 0xfee000b0
 #define AREA_BYTES 0x1000
 
@@ -25,7 +24,6 @@
 #define FAULTED 0x408
 #define EOI_BY 0x40c
 #define LOG_COUNT 0x410
-#define START_ESP 0x414
 #define LOG 0x600
 
 // In an operation.
@@ -38,8 +36,6 @@
 #define ECX_OUT 24
 #define OPERATION_BYTES 32
 
-#define MSR_APIC_BASE 0x1b
-#define MSR_X2APIC_ID 0x802
 #define MSR_X2APIC_EOI 0x80b
 
     .globl interpreter, interpreter_end
@@ -55,17 +51,10 @@ interpreter:
     and al, 0xfe
     mov cr0, eax
     jmp 1f
-1:  mov ecx, MSR_APIC_BASE
-    rdmsr
-    test ah, 4                  // EXTD: x2APIC mode
-    jz 2f
-    mov ecx, MSR_X2APIC_ID
-    rdmsr
-    jmp 3f
-2:  mov esi, XAPIC_ID
-    mov eax, dword ptr fs:[esi]
-    shr eax, 24
-3:  mov eax, dword ptr [eax * 4 + AREA_OF_ID]
+1:  mov eax, 0xb                // its ID: in xAPIC mode the APIC has only the low 8 bits
+    mov ecx, 0
+    cpuid
+    mov eax, dword ptr [edx * 4 + AREA_OF_ID]
     shr eax, 4
     mov gs, ax
     mov ss, ax
@@ -89,7 +78,7 @@ operations:
     .irp name, exit, wrmsr, rdmsr, mmio_write, mmio_read, cpuid, halt, stay, park, wait, store
     .word op_\name - interpreter
     .endr
-    .irp name, increment, jump, delay, out, tsc, window
+    .irp name, increment, jump, delay, out, tsc, window, loop
     .word op_\name - interpreter
     .endr
 
@@ -179,6 +168,12 @@ op_window:                      // long enough for hosts that deliver late after
     .endr
     cli
     jmp next
+
+op_loop:                        // counts the word down, goes to LOW unless it is 0
+    dec dword ptr fs:[edi]
+    jz next
+    mov esi, eax
+    jmp fetch
 
 // #GP from RDMSR or WRMSR, both 2 bytes long. Real mode pushes no error code.
 protection_fault:

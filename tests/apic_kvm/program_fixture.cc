@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "vmm/base/status_macros.h"
+#include "vmm/device/monotonic_clock.h"
+#include "vmm/vcpu/user_vcpu.h"
 
 namespace sipi {
 namespace {
@@ -50,6 +52,8 @@ void EnterInterpreter(kvm_regs& regs, kvm_sregs& sregs) {
 }
 
 void ProgramTest::MakeProgrammed(MachineOptions options, uint64_t ram_bytes) {
+  x2apic_ = options.apic_mode == abi::ApicMode::kX2Apic;
+  user_ = options.irqchip == IrqchipKind::kUser;
   auto machine = Machine::Create(std::move(options));
   ASSERT_TRUE(machine.ok()) << machine.status();
   machine_ = std::move(*machine);
@@ -85,43 +89,63 @@ Operation ProgramTest::Result(const Program& program, size_t index) {
   return *machine_->memory().At<Operation>(Gpa(program.gpa() + index * sizeof(Operation))).value();
 }
 
-void ProgramTest::EnableX2Apic(Program& program, bool bsp) {
-  const uint64_t enabled =
-      apic::kApicBaseGpa | apic::kApicBaseEnable | (bsp ? apic::kApicBaseBsp : 0);
-  program.Wrmsr(apic::kMsrApicBase, enabled | apic::kApicBaseX2Apic);
-  program.WriteX2(Reg::kSvr, 0x1ff);
-}
-
-void ProgramTest::StartOthers(Program& boot, bool x2apic, uint32_t aps) {
-  boot.Out(abi::kDoorbellPort, static_cast<uint32_t>(abi::Doorbell::kBeforeKick));
-  const Icr init = Command(DeliveryMode::kInit, 0, 0, Shorthand::kAllExcludingSelf);
-  const Icr sipi =
-      Command(DeliveryMode::kStartUp, 0, kInterpreterSipi, Shorthand::kAllExcludingSelf);
-  for (const Icr& icr : {init, sipi, sipi}) {
-    if (x2apic) {
-      boot.SendX2(icr);
-    } else {
-      boot.SendX(icr);
-    }
+void ProgramTest::Enable(Program& program) {
+  // KVM starts an AP in xAPIC mode, whatever the boot CPU is in.
+  if (x2apic_) {
+    uint64_t base = apic::kApicBaseGpa | apic::kApicBaseEnable | apic::kApicBaseX2Apic;
+    if (&program == &Of(0)) base |= apic::kApicBaseBsp;
+    program.Wrmsr(apic::kMsrApicBase, base);
   }
-  boot.WaitFor(WordGpa(0), aps);
+  WriteReg(program, Reg::kSvr, 0x1ff);
 }
 
-void ProgramTest::ServeX2Apic(uint32_t cpu) {
-  EnableX2Apic(Of(cpu));
-  SetEoi(cpu, EoiBy::kMsr);
+void ProgramTest::Send(Program& program, const Icr& icr) {
+  x2apic_ ? static_cast<void>(program.SendX2(icr)) : program.SendX(icr);
+}
+
+void ProgramTest::WriteReg(Program& program, Reg reg, uint32_t value) {
+  x2apic_ ? program.WriteX2(reg, value) : program.WriteX(reg, value);
+}
+
+size_t ProgramTest::ReadReg(Program& program, Reg reg) {
+  return x2apic_ ? program.ReadX2(reg) : program.ReadX(reg);
+}
+
+void ProgramTest::BeReachable(Program& boot) {
+  boot.Out(abi::kDoorbellPort, static_cast<uint32_t>(abi::Doorbell::kBeforeKick));
+}
+
+void ProgramTest::StartOthers(Program& boot) {
+  BeReachable(boot);
+  Send(boot, Command(DeliveryMode::kInit, 0, 0, Shorthand::kAllExcludingSelf));
+  for (int i = 0; i < 2; ++i) {
+    Send(boot, Command(DeliveryMode::kStartUp, 0, kInterpreterSipi, Shorthand::kAllExcludingSelf));
+  }
+  boot.WaitFor(WordGpa(0), machine_->cpus() - 1);
+}
+
+void ProgramTest::Serve(uint32_t cpu) {
+  EndInterrupts(cpu);
+  Enable(Of(cpu));
   Of(cpu).Increment(WordGpa(0));
   Of(cpu).Stay();
 }
 
-void ProgramTest::ServeXApic(uint32_t cpu, uint32_t ldr, uint32_t dfr) {
-  Program& program = Of(cpu);
-  EnableXApic(program);
-  program.WriteX(Reg::kDfr, dfr);
-  program.WriteX(Reg::kLdr, ldr);
-  SetEoi(cpu, EoiBy::kMmio);
-  program.Increment(WordGpa(0));
-  program.Stay();
+void ProgramTest::Ping(Program& boot, uint32_t cpu, uint8_t vector, uint32_t times) {
+  Send(boot, Fixed(machine_->apic_id(CpuNumber(cpu)).value, vector));
+  boot.WaitFor(InterruptsGpa(cpu, vector), times);
+}
+
+apic::RegisterPage ProgramTest::PageOf(uint32_t cpu) {
+  VcpuThread& thread = machine_->thread(CpuNumber(cpu));
+  apic::RegisterPage page;
+  if (user_) {
+    apic::LocalApic apic = static_cast<UserVcpu&>(thread).apic();
+    page = apic.ToPage({.ns = MonotonicNs(), .tsc = 0});
+  } else if (const auto lapic = thread.vcpu().GetLapic(); lapic.ok()) {
+    std::memcpy(page.bytes.data(), lapic->regs, sizeof lapic->regs);
+  }
+  return page;
 }
 
 }  // namespace sipi

@@ -19,6 +19,9 @@ apic::ApicConfig ConfigOf(const VcpuWorld& world) {
   apic::ApicConfig config;
   config.tsc_hz = uint64_t{world.tsc_khz} * 1000;
   config.has_tsc_deadline = world.has_tsc_deadline;
+  config.phys_addr_bits = world.phys_addr_bits;
+  // IA32_MCG_CAP is KVM's, and has bit 10 only after KVM_X86_SETUP_MCE.
+  config.has_cmci = false;
   return config;
 }
 
