@@ -78,8 +78,8 @@ Program& ProgramTest::NewProgram() {
 bool ProgramTest::RunPrograms(int64_t time_limit_ms) {
   for (const Program& program : programs_) {
     const auto bytes = std::as_bytes(program.operations());
-    if (bytes.size() > kProgramBytes) return false;
-    if (!machine_->memory().Write(Gpa(program.gpa()), bytes).ok()) return false;
+    EXPECT_LE(bytes.size(), kProgramBytes) << "a program is too long";
+    EXPECT_TRUE(machine_->memory().Write(Gpa(program.gpa()), bytes).ok());
   }
   end_ = Run(time_limit_ms);
   return end_.kind == EndKind::kGuestExit;
