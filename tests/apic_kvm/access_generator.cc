@@ -99,6 +99,8 @@ Operation AccessGenerator::X2Apic() {
   uint64_t value = ValueFor(offset);
   if (OneIn(10)) value |= uint64_t{1} << Below(64);
   if (OneIn(200)) value |= uint64_t{Draw()} << 32;
+  const bool count = offset == static_cast<uint32_t>(Reg::kTimerInitial);
+  if (count && (value & 0xffffffff) != 0) value |= kLongCount;
   return WriteMsr(msr, value);
 }
 

@@ -26,11 +26,18 @@ struct Difference {
   uint32_t offset = 0;
   uint64_t model = 0;
   uint64_t kvm = 0;
+  // The whole step, for rules that explain more than the register written.
+  bool model_faults = false;
+  bool kvm_faults = false;
+  apic::ApicMode mode_after = apic::ApicMode::kDisabled;  // the model's
+  uint32_t lvt_timer_before = 0;
+  uint32_t lvt_timer_after = 0;
+  uint32_t lvt_error = 0;
 
   bool writes() const {
     return operation.code == OpCode::kWrmsr || operation.code == OpCode::kMmioWrite;
   }
-  // The register that the access is to, as an offset in the page; ~0 for another address.
+  // The register that the access is to, as an offset in the page; ~0 for another MSR.
   uint32_t Target() const;
   std::string ToString() const;
 };

@@ -61,9 +61,15 @@ class Differential : public testing::Test {
     Difference difference;
     difference.operation = operation;
     difference.mode = model_->apic().mode();
+    difference.lvt_timer_before = model_->apic().lvt(apic::LvtEntry::kTimer);
     const Operation model = model_->Apply(operation);
     const absl::StatusOr<Operation> kvm = reference_->Apply(operation);
     if (!kvm.ok()) return kvm.status();
+    difference.model_faults = model.fault != 0;
+    difference.kvm_faults = kvm->fault != 0;
+    difference.mode_after = model_->apic().mode();
+    difference.lvt_timer_after = model_->apic().lvt(apic::LvtEntry::kTimer);
+    difference.lvt_error = model_->apic().lvt(apic::LvtEntry::kError);
     Note(difference, Difference::Kind::kFault, model.fault, kvm->fault);
     if (model.fault == 0 && kvm->fault == 0) CompareValues(difference, model, *kvm);
     if (operation.code == OpCode::kHalt) {
@@ -110,38 +116,63 @@ class Differential : public testing::Test {
         model_->apic().ReadTscDeadline(model_->now()) != deadline) {
       model_->Follow(page, base, deadline);
     }
-    if (model_->apic().mode() == apic::ApicMode::kDisabled) return absl::OkStatus();
     return reference_->SetPage(model_->apic().ToPage(model_->now()));
+  }
+
+  void Check(const absl::Status& status, const std::string& where) {
+    ASSERT_TRUE(status.ok()) << where << ": " << status;
+    for (const Difference& difference : differences_) {
+      const Rule* rule = Explain(difference);
+      if (rule != nullptr) ++explained_[rule->name];
+      EXPECT_NE(rule, nullptr) << where << ": " << difference.ToString();
+    }
   }
 
   std::unique_ptr<Kvm> kvm_;
   std::unique_ptr<KvmApic> reference_;
   std::unique_ptr<ModelApic> model_;
-  std::vector<Difference> differences_;
+  std::vector<Difference> differences_;        // of the last step
+  std::map<std::string, uint32_t> explained_;  // differences, by rule
 };
 
+// The rules are narrow: the like of what they explain, but elsewhere, is not explained.
+TEST(DifferenceRules, LeaveOtherDifferencesUnexplained) {
+  Difference d;
+  d.mode = d.mode_after = apic::ApicMode::kX2Apic;
+  d.kind = Difference::Kind::kRegister;
+  d.operation = {.code = OpCode::kWrmsr, .address = 0x83f, .low = 0x41};
+  d.offset = 0x220;  // IRR of 40H to 5FH
+  d.model = 2;
+  EXPECT_EQ(Explain(d), nullptr) << "a legal self IPI that KVM loses";
+  d.operation = {.code = OpCode::kWrmsr, .address = 0x808, .low = 0x41};
+  d.offset = 0x80;
+  d.model = 0x41;
+  EXPECT_EQ(Explain(d), nullptr) << "a task priority that KVM does not take";
+  d.kind = Difference::Kind::kFault;
+  d.offset = 0;
+  d.model = 0;
+  d.kvm = 1;
+  d.kvm_faults = true;
+  EXPECT_EQ(Explain(d), nullptr) << "a legal write that faults";
+}
+
 TEST_F(Differential, RandomAccessesHaveTheSameEffectOrADifferenceThatARuleExplains) {
-  const uint32_t accesses = FromEnvironment("SIPI_DIFF_ACCESSES", 4000);
+  const uint32_t accesses = FromEnvironment("SIPI_DIFF_ACCESSES", 10'000);
   const uint32_t first_seed = FromEnvironment("SIPI_DIFF_SEED", 1);
-  std::map<std::string, uint32_t> explained;
   uint32_t done = 0;
   for (uint32_t seed = first_seed; done < accesses; ++seed) {
     ASSERT_NO_FATAL_FAILURE(NewMachine());
     AccessGenerator generator(seed);
+    ASSERT_NO_FATAL_FAILURE(Check(Step({.code = OpCode::kDelay}), "after reset"));
     for (uint32_t i = 0; i < kAccessesPerMachine; ++i, ++done) {
-      const Operation operation = generator.Next(model_->apic());
-      const absl::Status status = Step(operation);
-      ASSERT_TRUE(status.ok()) << status << ", seed " << seed << ", access " << i;
-      for (const Difference& difference : differences_) {
-        const Rule* rule = Explain(difference);
-        EXPECT_NE(rule, nullptr) << "seed " << seed << ", access " << i << ": "
-                                 << difference.ToString();
-        if (rule != nullptr) ++explained[rule->name];
-      }
+      const std::string where = "seed " + std::to_string(seed) + ", access " + std::to_string(i);
+      ASSERT_NO_FATAL_FAILURE(Check(Step(generator.Next(model_->apic())), where));
     }
   }
-  std::printf("%u accesses\n", done);
-  for (const auto& [name, count] : explained) std::printf("%7u  %s\n", count, name.c_str());
+  std::printf("%u accesses; differences, by the rule that explains them (SDM vol 3A):\n", done);
+  for (const Rule& rule : DifferenceRules()) {
+    std::printf("%7u  %s (%s: %s)\n", explained_[rule.name], rule.name, rule.section, rule.verdict);
+  }
 }
 
 }  // namespace
