@@ -20,6 +20,8 @@
 #define CR0_SET 0xc0010023      // PG, CD, WP, NE, MP, PE
 #define CR4_SET 0x6a0           // OSXMMEXCPT, OSFXSR, PGE, PAE
 
+#define CR4_OSFXSR 0x200
+
     .macro write_msr msr, high, low
     mov ecx, \msr
     mov edx, \high
@@ -69,6 +71,7 @@ long_mode:
     mov dr7, rax
     mov eax, 0xffff4ff0         // BS
     mov dr6, rax
+    movups xmm0, [rip + pattern]
     mov eax, 0x0a0a0a0a
     mov ebx, 0x0b0b0b0b
     mov ecx, 0x0c0c0c0c
@@ -89,6 +92,8 @@ long_mode:
     lock inc dword ptr [STARTED]
 1:  hlt
     jmp 1b
+pattern:
+    .fill 16, 1, 0x5a
 payload_dirty_end:
     .byte 0
 
@@ -134,6 +139,9 @@ payload_dump:
     rdtsc
     mov dword ptr [DUMP + 27 * 4], eax
     mov dword ptr [DUMP + 28 * 4], edx
+    mov eax, CR4_OSFXSR         // INIT has cleared it
+    mov cr4, eax
+    movups [DUMP + 29 * 4], xmm0
     lock inc dword ptr [STARTED]
     cli
 1:  hlt

@@ -110,8 +110,8 @@ absl::StatusOr<uint64_t> KvmApic::TscDeadline() const {
 absl::Status KvmApic::SetPage(const apic::RegisterPage& page) {
   kvm_lapic_state lapic;
   std::memcpy(lapic.regs, page.bytes.data(), sizeof lapic.regs);
-  // Twice: KVM clears the initial count that it has just taken when the page changes the timer's mode
-  // to or from TSC deadline.
+  // Twice: KVM clears the initial count that it has just taken when the page changes the timer's
+  // mode to or from TSC deadline.
   RETURN_IF_ERROR(vcpu_.SetLapic(lapic));
   return vcpu_.SetLapic(lapic);
 }

@@ -120,8 +120,8 @@ inline constexpr ChipAndMode kEachMode[] = {
     {IrqchipKind::kUser, true},   {IrqchipKind::kUser, false},  {IrqchipKind::kSplit, true},
     {IrqchipKind::kSplit, false}, {IrqchipKind::kKernel, true}, {IrqchipKind::kKernel, false}};
 
-// Where KVM's own APIC is known to differ from the SDM, with the section that decides. `what` stands
-// in docs/apic.md. What this KVM does is in the skip's text, not asserted: another version may obey.
+// Where KVM's own APIC is known to differ from the SDM: `what` says how, with the section that
+// decides, and stands in docs/apic.md. It is not asserted: another version of KVM may obey.
 #define SKIP_IF_KVM_DIFFERS(obeyed, what)                                                     \
   if (!user_ && !(obeyed)) {                                                                  \
     GTEST_SKIP() << "KVM's own APIC differs from the SDM here, see docs/apic.md: " << (what); \

@@ -1,5 +1,5 @@
-// Register access by real guests: cases A11 and A12 of the APIC's list. Source: SDM vol 3A, 11.12.1.2
-// and 11.12.1.3 (x2APIC), 11.12.5 (mode changes).
+// Register access by real guests: cases A11 and A12 of the APIC's list.
+// Source: SDM vol 3A, 11.12.1.2 and 11.12.1.3 (x2APIC), 11.12.5 (mode changes).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -42,7 +42,7 @@ class X2ApicAccess : public EachChip {
   void WriteIsLegal(uint32_t msr, uint64_t value) {
     legal_.emplace_back(Of(0).Wrmsr(msr, value), absl::StrFormat("WRMSR(%03X,%X)", msr, value));
   }
-  // Each bit of `reserved` by itself on top of `base` faults, and each other bit of `bits` does not.
+  // Each bit of `reserved` by itself on top of `base` faults, and each bit of `legal` does not.
   void TryBits(Reg reg, uint64_t base, uint64_t reserved, uint64_t legal) {
     for (unsigned bit = 0; bit < 64; ++bit) {
       const uint64_t mask = uint64_t{1} << bit;

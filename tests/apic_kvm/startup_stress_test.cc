@@ -1,6 +1,6 @@
 // INIT, SIPI, SIPI at whatever moment: cases A1 and A2 of the APIC's list. Their full numbers of
-// rounds, 10,000 and 100,000, take minutes: SIPI_A1_ROUNDS=10000 SIPI_A2_ROUNDS=100000. SIPI_A1_SEED
-// is the first round's seed, so that many processes can share the rounds.
+// rounds, 10,000 and 100,000, take minutes: SIPI_A1_ROUNDS=10000 SIPI_A2_ROUNDS=100000.
+// SIPI_A1_SEED is the first round's seed, so that many processes can share the rounds.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -68,8 +68,8 @@ TEST_P(EachChip, ASipiToWhereNoRamIsIsReportedWithCpuAndPlace) {
   }
 }
 
-// Case A6: "self" and "all including self" are not legal for INIT (table 11-3) and reset nobody. The
-// sender, the boot CPU and a third CPU go on.
+// Case A6: "self" and "all including self" are not legal for INIT (table 11-3) and reset nobody.
+// The sender, the boot CPU and a third CPU go on.
 TEST_P(EachMode, InitToOneselfByShorthandResetsNobody) {
   MakeProgrammed(Cpus(3));
   Serve(2);
@@ -108,8 +108,7 @@ TEST_P(EachMode, InitToItselfByShorthandLeavesTheBootCpu) {
   Enable(boot);
   Send(boot, Command(DeliveryMode::kInit, 0, 0, Shorthand::kSelf));
   Send(boot, Command(DeliveryMode::kInit, 0, 0, Shorthand::kAllIncludingSelf));
-  boot.Delay(
-      2'000'000);  // about a millisecond: KVM resets a CPU that sends to itself some time later
+  boot.Delay(2'000'000);  // a millisecond: KVM resets a CPU some time after it has sent
   boot.Exit();
   const bool ended = RunPrograms(user_ ? 20'000 : 500);
   SKIP_IF_KVM_DIFFERS(ended,
