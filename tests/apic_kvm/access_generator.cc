@@ -88,10 +88,10 @@ Operation AccessGenerator::XApic(const apic::LocalApic& apic) {
 }
 
 Operation AccessGenerator::X2Apic() {
-  const uint32_t offset = RegisterOffset();
-  const uint32_t msr = apic::kX2ApicMsrFirst + (offset >> 4);
+  const uint32_t offset = RegisterOffset() & ~uint32_t{15};
+  const uint32_t msr = apic::kX2ApicMsrFirst + offset / 16;
   if (OneIn(3)) return ReadMsr(msr);
-  if (offset >> 4 == static_cast<uint32_t>(Reg::kIcrLow) >> 4) {
+  if (offset == static_cast<uint32_t>(Reg::kIcrLow)) {
     uint64_t dest = OneIn(2) ? kNobody : OneIn(2) ? 0 : Rubbish();
     if (OneIn(8)) dest = apic::kX2ApicBroadcast;
     return WriteMsr(msr, dest << 32 | IcrLow(dest == kNobody));
