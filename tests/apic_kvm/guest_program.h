@@ -44,7 +44,7 @@ enum class OpCode : uint32_t {  // the order of interpreter.S
   kMmioWrite,  // 4 bytes
   kMmioRead,
   kCpuid,      // leaf `address`, sub-leaf `low`; results in low (EAX), high (EDX), ebx, ecx
-  kHalt,       // STI; HLT; CLI: takes one interrupt at least
+  kHalt,       // STI; HLT; CLI: takes one interrupt
   kStay,       // halts for good, with interrupts on
   kPark,       // halts for good, with interrupts off
   kWait,       // until the word at `address` is at least `low`

@@ -184,10 +184,12 @@ protection_fault:
     mov dword ptr gs:[FAULTED], 1
     iret
 
-// An interrupt: counts it, logs its vector and ends it, if and how the area says.
+// An interrupt: counts it, logs its vector and ends it, if and how the area says. Returns with
+// interrupts off, so that each STI takes one.
 interrupt:
     pushad
     mov bp, sp
+    and byte ptr [bp + 39], 0xfd  // IF of the FLAGS to return to: one at a time
     movzx ebx, word ptr [bp + 32]
     inc dword ptr gs:[ebx * 4]
     mov eax, dword ptr gs:[LOG_COUNT]
