@@ -2,7 +2,7 @@
 // one ICR write that goes to all other CPUs, with the model's APIC (irqchip user) and with KVM's,
 // alternately.
 //
-//   ipi [REPEATS [ROUNDS [CPUS]]]      default: 5 repeats of 2000 rounds; broadcasts among 1024 CPUs
+//   ipi [REPEATS [ROUNDS [CPUS]]]   default: 5 repeats of 2000 rounds; broadcasts among 1024 CPUs
 //
 // Prints a line per repeat and irqchip, then one with the medians of the medians.
 #include <algorithm>
@@ -137,11 +137,7 @@ uint32_t Argument(int count, char** arguments, int index, uint32_t otherwise) {
   return static_cast<uint32_t>(std::strtoul(arguments[index], nullptr, 10));
 }
 
-}  // namespace
-}  // namespace sipi
-
-int main(int count, char** arguments) {
-  using namespace sipi;
+int Main(int count, char** arguments) {
   const uint32_t repeats = Argument(count, arguments, 1, 5);
   const uint32_t rounds = Argument(count, arguments, 2, 2000);
   const uint32_t cpus = Argument(count, arguments, 3, 1024);
@@ -154,4 +150,10 @@ int main(int count, char** arguments) {
                 *std::min_element(values.begin(), values.end()) / 1e3,
                 *std::max_element(values.begin(), values.end()) / 1e3);
   }
+  return 0;
 }
+
+}  // namespace
+}  // namespace sipi
+
+int main(int count, char** arguments) { return sipi::Main(count, arguments); }

@@ -36,10 +36,24 @@
 #define ECX_OUT 24
 #define OPERATION_BYTES 32
 
+#define OPERATIONS 4            // offset of the table of operations in the interpreter
+
 #define MSR_X2APIC_EOI 0x80b
 
     .globl interpreter, interpreter_end
 interpreter:
+    .byte 0xe9                  // JMP rel16
+    .word start - . - 2
+    .byte 0x90
+operations:
+    .irp name, exit, wrmsr, rdmsr, mmio_write, mmio_read, cpuid, halt, stay, park, wait, store
+    .word op_\name - interpreter
+    .endr
+    .irp name, increment, jump, delay, out, tsc, window, loop
+    .word op_\name - interpreter
+    .endr
+
+start:
     cli
     lgdt [GDTR]
     mov eax, cr0
@@ -72,15 +86,7 @@ fetch:
     mov eax, dword ptr fs:[esi + LOW]
     mov edx, dword ptr fs:[esi + HIGH]
     add bx, bx
-    jmp word ptr cs:[bx + (operations - interpreter)]
-
-operations:
-    .irp name, exit, wrmsr, rdmsr, mmio_write, mmio_read, cpuid, halt, stay, park, wait, store
-    .word op_\name - interpreter
-    .endr
-    .irp name, increment, jump, delay, out, tsc, window, loop
-    .word op_\name - interpreter
-    .endr
+    jmp word ptr cs:[bx + OPERATIONS]
 
 op_exit:                        // a host that goes on after the exit has set another program
     mov dx, 0xf4
