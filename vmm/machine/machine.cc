@@ -136,6 +136,9 @@ absl::Status Machine::CreateBootCpu() {
     world_.has_x2apic = (leaf->ecx >> 21 & 1) != 0;
     world_.has_tsc_deadline = (leaf->ecx >> 24 & 1) != 0;
   }
+  if (const kvm_cpuid_entry2* leaf = FindCpuid(cpuid_->entries(), 0x80000008)) {
+    world_.phys_addr_bits = leaf->eax & 0xff;
+  }
   RETURN_IF_ERROR(vcpu.SetCpuid(cpuid_->ForCpu(boot)));
   threads_[0] = NewThread(boot, kBootLogRecords);
   threads_[0]->Adopt(std::move(vcpu));

@@ -111,6 +111,9 @@ class Machine final : private VcpuEvents {
   std::vector<HostTrack> Tracks();
   uint64_t lost_side_events() const;
   const OutputSummary& serial_summary() const { return serial_summary_; }
+  // Tests: a CPU's thread with its vCPU, before and after Run and on that thread itself. The
+  // factory must have made it.
+  VcpuThread& thread(CpuNumber cpu) { return *threads_[cpu.value]; }
 
  private:
   explicit Machine(MachineOptions options);

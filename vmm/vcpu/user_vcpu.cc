@@ -21,6 +21,9 @@ apic::ApicConfig ConfigOf(const VcpuWorld& world) {
   config.has_x2apic = world.has_x2apic;
   config.has_directed_eoi = world.board != nullptr;  // its I/O APIC has an EOI register
   config.has_tsc_deadline = world.has_tsc_deadline;
+  config.phys_addr_bits = world.phys_addr_bits;
+  // IA32_MCG_CAP is KVM's, and has bit 10 only after KVM_X86_SETUP_MCE.
+  config.has_cmci = false;
   return config;
 }
 

@@ -126,6 +126,8 @@ void UserVcpu::Apply(const apic::WriteEffect& effect) {
       return;
     case Kind::kModeChange:
       Publish();
+      // KVM's own copy decides whether CPUID 1 EDX[9] shows an APIC (SDM vol 3A, 11.4.3).
+      if (!vcpu().SetMsr(apic::kMsrApicBase, apic_.ReadApicBase()).ok()) ++tally().unhandled_msr;
       mailbox().startup().SetBsp(apic_.bsp());
       RefreshTimer();
       TellKvmApicBase();

@@ -64,6 +64,7 @@ struct VcpuWorld {
   abi::ApicMode apic_mode = abi::ApicMode::kX2Apic;
   bool has_x2apic = true;
   bool has_tsc_deadline = true;
+  uint32_t phys_addr_bits = 46;   // CPUID 80000008H EAX[7:0]
   bool firmware_present = false;  // there is code at F000:FFF0
   // Tests: nanoseconds for which a CPU's thread is held before it does anything. Null: none.
   std::function<uint64_t(CpuNumber)> thread_delay_ns;
