@@ -93,11 +93,22 @@ absl::Status Machine::CreateVm() {
   return vm_->SetTssAndIdentityMap();
 }
 
+// With 32-bit IDs KVM finds a CPU by its whole ID even in xAPIC mode, and takes two CPUs with one
+// xAPIC ID for an error of the guest (kvm_recalculate_phys_map, arch/x86/kvm/lapic.c). A payload
+// whose IDs need no more than 8 bits gets the APIC as it is.
+absl::Status Machine::EnableX2ApicApi(std::span<const ApicId> ids) {
+  const bool wide = std::any_of(ids.begin(), ids.end(),
+                                [](ApicId id) { return id.value >= apic::kXApicBroadcast; });
+  if (!options_.board || wide) return vm_->EnableX2ApicApi();
+  return vm_->EnableCap(KVM_CAP_X2APIC_API, KVM_X2APIC_API_DISABLE_BROADCAST_QUIRK,
+                        "KVM_CAP_X2APIC_API");
+}
+
 absl::Status Machine::SetUpIrqchip() {
   const std::vector<ApicId> ids = IdsOf(options_.topology);
   if (ids[0].value != 0) RETURN_IF_ERROR(vm_->SetBootCpuId(ids[0].value));
   if (options_.irqchip != IrqchipKind::kUser) {
-    RETURN_IF_ERROR(vm_->EnableX2ApicApi());
+    RETURN_IF_ERROR(EnableX2ApicApi(ids));
     sender_ = std::make_unique<MsiSender>(*vm_, ids);
     return options_.irqchip == IrqchipKind::kSplit ? vm_->CreateSplitIrqchip()
                                                    : vm_->CreateKernelIrqchip();

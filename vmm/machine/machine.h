@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,7 @@ class Machine final : private VcpuEvents {
   absl::Status CheckLimits();
   absl::Status CreateVm();
   absl::Status SetUpIrqchip();
+  absl::Status EnableX2ApicApi(std::span<const ApicId> ids);
   absl::Status SetUpBoard();  // machine_board.cc, as the next two
   std::unique_ptr<UserLines> MakeUserLines();
   void UpdateMsiRoutes();

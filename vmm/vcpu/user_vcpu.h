@@ -73,7 +73,6 @@ class UserVcpu final : public VcpuThread {
   void Apply(const apic::WriteEffect& effect);
   void Publish();
   void RefreshTimer();
-  void TellKvmApicBase();
 
   apic::LocalApic apic_;
   bool waiting_;  // for a SIPI

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/user_vcpu.h"
 
@@ -130,21 +129,8 @@ void UserVcpu::Apply(const apic::WriteEffect& effect) {
       if (!vcpu().SetMsr(apic::kMsrApicBase, apic_.ReadApicBase()).ok()) ++tally().unhandled_msr;
       mailbox().startup().SetBsp(apic_.bsp());
       RefreshTimer();
-      TellKvmApicBase();
       return;
   }
-}
-
-// 11.4.3: CPUID 1 EDX[9] is 0 while the APIC is disabled by IA32_APIC_BASE. KVM keeps that bit by
-// its own copy of the MSR (kvm_lapic_set_base), which the guest's write has not reached.
-void UserVcpu::TellKvmApicBase() {
-  absl::StatusOr<kvm_sregs> sregs = vcpu().GetSregs();
-  absl::Status status = sregs.status();
-  if (status.ok()) {
-    sregs->apic_base = apic_.ReadApicBase();
-    status = vcpu().SetSregs(*sregs);
-  }
-  if (!status.ok()) Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
 }
 
 void UserVcpu::Publish() { world().chip->routing().Publish(cpu(), apic_.Routing()); }
