@@ -9,7 +9,6 @@
 #include "vmm/device/monotonic_clock.h"
 #include "vmm/irqchip/cpu_mailbox.h"
 #include "vmm/irqchip/kick_signal.h"
-#include "vmm/irqchip/user_irqchip.h"
 
 namespace sipi {
 namespace {
@@ -78,6 +77,41 @@ TEST(CpuMailbox, InitAndSipiPostedToAnApThatNeverRanAreKeptInOrder) {
   EXPECT_EQ(action.vector, Vector(8));
 }
 
+TEST(CpuMailbox, ALevelInterruptIsTakenAsOneAndDoesNotMergeWithAnEdge) {
+  CpuMailbox mailbox(false);
+  mailbox.PostVector(Vector(0x41), /*level=*/true);
+  mailbox.PostVector(Vector(0x42));
+  mailbox.PostVector(Vector(0x43));
+  mailbox.PostVector(Vector(0x43), /*level=*/true);
+  EXPECT_EQ(mailbox.TakeWork(), CpuMailbox::kVectors);
+  EXPECT_EQ(mailbox.TakeVectors()[1], 0b1100u);
+  EXPECT_EQ(mailbox.TakeLevels()[1], 0b1010u);
+  EXPECT_EQ(mailbox.TakeLevels()[1], 0u);
+}
+
+// Whoever takes an edge while a level of the same vector arrives must leave the level for later:
+// its end has to reach the I/O APIC.
+TEST(CpuMailbox, ALevelThatArrivesBetweenTheTakesOfVectorsAndLevelsKeepsItsKind) {
+  CpuMailbox mailbox(false);
+  mailbox.PostVector(Vector(0x41));
+  mailbox.TakeWork();
+  EXPECT_EQ(mailbox.TakeVectors()[1], 0b10u);
+  mailbox.PostVector(Vector(0x41), /*level=*/true);
+  EXPECT_EQ(mailbox.TakeLevels()[1], 0b10u);
+  EXPECT_EQ(mailbox.TakeVectors()[1], 0u) << "it is no edge as well";
+}
+
+TEST(CpuMailbox, OfManyNmisTwoCount) {
+  CpuMailbox mailbox(false);
+  EXPECT_EQ(mailbox.TakeNmis(), 0u);
+  mailbox.PostNmi();
+  EXPECT_EQ(mailbox.TakeNmis(), 1u);
+  for (int i = 0; i < 5; ++i) mailbox.PostNmi();
+  EXPECT_EQ(mailbox.TakeWork(), CpuMailbox::kNmi);
+  EXPECT_EQ(mailbox.TakeNmis(), 2u);
+  EXPECT_EQ(mailbox.TakeNmis(), 0u);
+}
+
 // Every vector that a sender posts is seen once per post, however the sleeps and posts fall.
 TEST(CpuMailbox, ASleeperMissesNoPost) {
   constexpr int kRounds = 20'000;
@@ -137,75 +171,6 @@ TEST(SideEvents, KeepTheirOrderInTimeAndCountWhatDoesNotFit) {
   EXPECT_EQ(log.records().front().tsc, 97u);
   EXPECT_EQ(log.records().back().tsc, 100u);
   EXPECT_EQ(events.lost(), 2u);
-}
-
-class UserIrqchipUnit : public testing::Test {
- protected:
-  UserIrqchip Chip(const abi::FaultSpec& fault = {}) {
-    return UserIrqchip(ids, apic::ApicMode::kX2Apic, fault,
-                       [this](CpuNumber cpu) -> CpuMailbox& { return *mailboxes[cpu.value]; });
-  }
-  void SetUp() override {
-    for (int i = 0; i < 4; ++i) mailboxes.push_back(std::make_unique<CpuMailbox>(i == 0));
-  }
-  static apic::Icr Command(apic::DeliveryMode mode, uint32_t dest, uint8_t vector = 0) {
-    apic::Icr icr;
-    icr.mode = mode;
-    icr.dest = dest;
-    icr.vector = Vector(vector);
-    return icr;
-  }
-
-  const std::vector<ApicId> ids = {ApicId(7), ApicId(300), ApicId(0), ApicId(4095)};
-  std::vector<std::unique_ptr<CpuMailbox>> mailboxes;
-  SendCounters counters;
-};
-
-TEST_F(UserIrqchipUnit, InitReachesExactlyTheCpuWithThatApicId) {
-  UserIrqchip chip = Chip();
-  chip.Send(Command(apic::DeliveryMode::kInit, 4095), CpuNumber(0), counters);
-  EXPECT_TRUE(mailboxes[3]->startup().Pending());
-  EXPECT_FALSE(mailboxes[1]->HasWork());
-  EXPECT_FALSE(mailboxes[2]->HasWork());
-  EXPECT_EQ(counters.inits, 1u);
-}
-
-TEST_F(UserIrqchipUnit, ACommandToAnUnusedIdReachesNobodyAndIsCounted) {
-  UserIrqchip chip = Chip();
-  chip.Send(Command(apic::DeliveryMode::kInit, 12), CpuNumber(0), counters);
-  EXPECT_EQ(counters.undeliverable, 1u);
-}
-
-TEST_F(UserIrqchipUnit, AllButSelfNeverHitsTheSender) {
-  UserIrqchip chip = Chip();
-  apic::Icr icr = Command(apic::DeliveryMode::kInit, 0x1234);
-  icr.shorthand = apic::Shorthand::kAllExcludingSelf;
-  chip.Send(icr, CpuNumber(0), counters);
-  EXPECT_FALSE(mailboxes[0]->HasWork());
-  EXPECT_EQ(counters.inits, 3u);
-}
-
-TEST_F(UserIrqchipUnit, AnIgnoredSipiIsCountedAndNoted) {
-  UserIrqchip chip = Chip();
-  chip.SendSipi(CpuNumber(1), Vector(8), counters);
-  chip.SendSipi(CpuNumber(1), Vector(9), counters);
-  EXPECT_EQ(counters.sipis_ignored, 1u);
-  EXPECT_FALSE(mailboxes[1]->side_events().empty());
-  EXPECT_EQ(mailboxes[1]->startup().Take().vector, Vector(8));
-}
-
-TEST_F(UserIrqchipUnit, ALostSipiIsTheOneThatWasAskedForAfterEachInit) {
-  abi::FaultSpec fault;
-  fault.kind = abi::Fault::kLostSipi1;
-  fault.cpu = 1;
-  UserIrqchip chip = Chip(fault);
-  for (int i = 0; i < 2; ++i) {
-    chip.SendInit(CpuNumber(1), counters);
-    chip.SendSipi(CpuNumber(1), Vector(8), counters);
-    chip.SendSipi(CpuNumber(1), Vector(9), counters);
-    EXPECT_EQ(mailboxes[1]->startup().Take().vector, Vector(9));
-  }
-  EXPECT_EQ(counters.startup_dropped, 2u);
 }
 
 }  // namespace

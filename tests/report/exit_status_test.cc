@@ -25,9 +25,29 @@ TEST(ExitStatus, IsTheDocumentedNumberForEachOutcome) {
   EXPECT_EQ(StatusOf(Outcome::kInterrupted, SIGTERM), 143);
 }
 
+TEST(ExitStatus, OfAPayloadThatEndedIsItsOwn) {
+  RunRecord record;
+  record.outcome = Outcome::kGuestExit;
+  for (const int status : {1, 3, 77, 127, 255}) {
+    record.payload =
+        PayloadResult{.file = "x", .kind = "PVH", .exit_status = static_cast<uint8_t>(status)};
+    EXPECT_EQ(ExitStatus(record), status);
+  }
+}
+
+TEST(ExitStatus, OfAPayloadThatDidNotEndIsItsOutcomes) {
+  RunRecord record;
+  record.payload = PayloadResult{.file = "x", .kind = "PVH", .exit_status = 0};
+  record.outcome = Outcome::kGuestReset;
+  EXPECT_EQ(ExitStatus(record), 11);
+  record.outcome = Outcome::kTimeLimit;
+  EXPECT_EQ(ExitStatus(record), 5);
+}
+
 TEST(Outcome, NamesGoBothWays) {
-  for (const Outcome outcome : {Outcome::kComplete, Outcome::kPartial, Outcome::kGuestFault,
-                                Outcome::kAllHalted, Outcome::kTimeLimit, Outcome::kInterrupted}) {
+  for (const Outcome outcome :
+       {Outcome::kComplete, Outcome::kPartial, Outcome::kGuestFault, Outcome::kAllHalted,
+        Outcome::kTimeLimit, Outcome::kInterrupted, Outcome::kGuestExit, Outcome::kGuestReset}) {
     EXPECT_EQ(OutcomeByName(Name(outcome)), outcome);
   }
   EXPECT_FALSE(OutcomeByName("fine").has_value());

@@ -15,6 +15,7 @@ constexpr uint64_t kIoApicBytes = 0x1000;
 constexpr uint32_t kTimerLine = 0;
 constexpr uint32_t kTimerInput = 2;  // of the I/O APIC; its input 0 is the 8259's INT
 constexpr uint64_t kMaskedEntry = 1u << 16;
+constexpr uint64_t kMessageBits = 0xff00'0000'0000'8fff;  // vector, modes, trigger, destination
 
 bool IsIoApic(Gpa gpa, size_t bytes) {
   return gpa.value >= kIoApicGpa && gpa.value + bytes <= kIoApicGpa + kIoApicBytes;
@@ -114,8 +115,9 @@ bool UserLines::WriteMmio(Gpa gpa, std::span<const std::byte> data) {
   std::memcpy(&value, data.data(), std::min(data.size(), sizeof value));
   const std::lock_guard lock(mutex_);
   CatchUpLocked(MonotonicNs());
-  SendLocked(io_apic_.Write(gpa.value - kIoApicGpa, value));
-  if (outputs_.routes_changed) outputs_.routes_changed();
+  const IoApicMessages messages = io_apic_.Write(gpa.value - kIoApicGpa, value);
+  PublishRoutesLocked();  // before its interrupt can be taken, and ended, by another CPU
+  SendLocked(messages);
   PublishLocked();
   return true;
 }
@@ -128,6 +130,9 @@ void UserLines::EndOfInterrupt(Vector vector) {
 Vector UserLines::Acknowledge() {
   const std::lock_guard lock(mutex_);
   const Vector vector = pic_.Acknowledge();
+  // INT falls in the cycle. If there is a request above this one, it rises again.
+  io_apic_.SetLine(0, false);
+  int_pin_.store(false, std::memory_order_seq_cst);
   PublishLocked();
   return vector;
 }
@@ -151,7 +156,17 @@ std::optional<uint64_t> UserLines::NextTickNsLocked(uint64_t now_ns) const {
   return pit_.NextRisingEdgeNs(0, now_ns);
 }
 
-void UserLines::PublishLocked() {
+void UserLines::PublishRoutesLocked() {
+  if (!outputs_.routes_changed) return;
+  bool changed = false;
+  for (uint32_t input = 0; input < kIoApicInputs; ++input) {
+    const uint64_t route = io_apic_.entry(input) & kMessageBits;
+    changed |= std::exchange(routes_[input], route) != route;
+  }
+  if (changed) outputs_.routes_changed();
+}
+
+void UserLines::PublishIntPinLocked() {
   const bool high = pic_.IntPin();
   const bool was_high = int_pin_.exchange(high, std::memory_order_seq_cst);
   if (high && !was_high) {
@@ -161,7 +176,13 @@ void UserLines::PublishLocked() {
   } else if (!high && was_high) {
     io_apic_.SetLine(0, false);
   }
-  const bool idle = !NextTickNsLocked(caught_up_ns_).has_value();
+}
+
+void UserLines::PublishLocked() {
+  PublishIntPinLocked();
+  const std::optional<uint64_t> next_tick_ns = NextTickNsLocked(caught_up_ns_);
+  if (std::exchange(next_tick_ns_, next_tick_ns) == next_tick_ns) return;
+  const bool idle = !next_tick_ns.has_value();
   if (timer_idle_.exchange(idle, std::memory_order_acq_rel) != idle) outputs_.timer_idle(idle);
   timer_changed_.notify_all();
 }
@@ -175,15 +196,13 @@ void* UserLines::TimerMain(void* self) {
 void UserLines::TimerLoop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    const std::optional<uint64_t> due_ns = NextTickNsLocked(caught_up_ns_);
+    const std::optional<uint64_t> due_ns = next_tick_ns_;
     if (!due_ns) {
       timer_changed_.wait(lock);
       continue;
     }
     const uint64_t now_ns = MonotonicNs();
     if (*due_ns > now_ns) {
-      // steady_clock is CLOCK_MONOTONIC; an absolute time would be as good, were there a portable
-      // way to make one of it.
       timer_changed_.wait_for(lock, std::chrono::nanoseconds(*due_ns - now_ns));
       continue;
     }

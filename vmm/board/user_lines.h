@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -30,7 +31,8 @@ class UserLines final : public InterruptLines {
   struct Outputs {
     std::function<void(const IoApicMessage&)> send;  // an I/O APIC's message
     std::function<void()> int_pin_rose;              // the 8259's INT: tell the boot CPU
-    std::function<void()> routes_changed;            // a redirection entry was written; may be null
+    // A redirection entry stands for another message, of which none has been sent. May be null.
+    std::function<void()> routes_changed;
     // The timer's thread has nothing to wait for (true), or may raise an interrupt (false): never
     // twice the same. It begins with nothing to wait for.
     std::function<void(bool idle)> timer_idle;
@@ -72,6 +74,9 @@ class UserLines final : public InterruptLines {
   std::optional<uint64_t> NextTickNsLocked(uint64_t now_ns) const;
   // After any change: the INT pin, and the timer's thread.
   void PublishLocked();
+  void PublishIntPinLocked();
+  // Calls routes_changed if they have.
+  void PublishRoutesLocked();
 
   const Outputs outputs_;
   std::mutex mutex_;  // guards what is below but for the atomics
@@ -79,6 +84,8 @@ class UserLines final : public InterruptLines {
   IoApic io_apic_;
   I8254 pit_;
   uint64_t caught_up_ns_ = 0;  // IRQ 0 is as the timer has it up to here
+  std::optional<uint64_t> next_tick_ns_;
+  std::array<uint64_t, kIoApicInputs> routes_ = {};  // the entries that routes_changed has seen
   bool stopping_ = false;
   std::condition_variable timer_changed_;
   std::atomic<bool> int_pin_{false};

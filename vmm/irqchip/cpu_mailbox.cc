@@ -30,8 +30,8 @@ WakeKind CpuMailbox::Post(uint32_t work) {
 
 WakeKind CpuMailbox::PostVector(Vector vector, bool level) {
   const uint64_t bit = uint64_t{1} << vector.value % 64;
-  if (level) levels_[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
-  const uint64_t before = vectors_[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
+  auto& words = level ? levels_ : vectors_;
+  const uint64_t before = words[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
   // It has not been taken since another sender set it, and that sender kicks.
   if ((before & bit) != 0) return WakeKind::kNone;
   return Post(kVectors);
@@ -63,11 +63,12 @@ CpuMailbox::VectorWords CpuMailbox::TakeVectors() {
   return words;
 }
 
-CpuMailbox::VectorWords CpuMailbox::TakeLevels(const VectorWords& taken) {
+// Hardly ever any: a look costs less than an exchange.
+CpuMailbox::VectorWords CpuMailbox::TakeLevels() {
   VectorWords words = {};
   for (size_t i = 0; i < words.size(); ++i) {
-    if (taken[i] == 0 || levels_[i].load(std::memory_order_seq_cst) == 0) continue;
-    words[i] = levels_[i].fetch_and(~taken[i], std::memory_order_seq_cst) & taken[i];
+    if (levels_[i].load(std::memory_order_seq_cst) == 0) continue;
+    words[i] = levels_[i].exchange(0, std::memory_order_seq_cst);
   }
   return words;
 }

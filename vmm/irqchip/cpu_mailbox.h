@@ -35,7 +35,7 @@ class alignas(128) CpuMailbox {
   enum Work : uint32_t {
     kStop = 1u << 0,     // leave for good
     kStartup = 1u << 1,  // look at startup()
-    kVectors = 1u << 2,  // look at TakeVectors()
+    kVectors = 1u << 2,  // look at TakeVectors() and TakeLevels()
     kNmi = 1u << 3,      // look at TakeNmis()
     kInspect = 1u << 4,  // say what the vCPU is doing
     kExtInt = 1u << 5,   // an ExtINT message: the vector is the 8259's
@@ -47,7 +47,8 @@ class alignas(128) CpuMailbox {
 
   // --- Any thread. Each leaves a message and kicks; the result says what the kick took.
   WakeKind Post(uint32_t work);
-  // `level`: a device's level-triggered interrupt (its TMR bit).
+  // `level`: a device's level-triggered interrupt (its TMR bit). It does not merge with an edge on
+  // the same vector: both are taken.
   WakeKind PostVector(Vector vector, bool level = false);
   // Of NMIs that come before the CPU takes any, two count: one is delivered, one latched meanwhile
   // (SDM vol 3A, 6.7.1).
@@ -72,8 +73,7 @@ class alignas(128) CpuMailbox {
   bool StopPosted() const { return (work_.load(std::memory_order_acquire) & kStop) != 0; }
   VectorWords TakeVectors();
   uint32_t TakeNmis() { return nmis_.exchange(0, std::memory_order_seq_cst); }  // 0, 1 or 2
-  // Of the vectors just taken, those that are level-triggered.
-  VectorWords TakeLevels(const VectorWords& taken);
+  VectorWords TakeLevels();  // likewise, those that are level-triggered
   apic::StartupMailbox& startup() { return startup_; }
 
   // Announces that KVM_RUN follows. False, and nothing announced, if there is work.
@@ -107,7 +107,7 @@ class alignas(128) CpuMailbox {
   apic::StartupMailbox startup_;
   std::atomic<uint32_t> nmis_{0};
   std::array<std::atomic<uint64_t>, 4> vectors_ = {};
-  std::array<std::atomic<uint64_t>, 4> levels_ = {};  // bits of vectors_, set before those
+  std::array<std::atomic<uint64_t>, 4> levels_ = {};
   SideEvents side_events_;
 };
 

@@ -49,7 +49,9 @@ void UserIrqchip::SendInvalid(const apic::Icr& icr, CpuNumber sender, SendCounte
   const bool all = icr.shorthand == apic::Shorthand::kAllIncludingSelf;
   const bool de_assert =
       icr.mode == DeliveryMode::kInit && icr.level_triggered && !icr.assert_level;
-  if ((!self && !all) || de_assert) {
+  // KVM drops these too (arch/x86/kvm/lapic.c, __apic_accept_irq).
+  const bool dropped = icr.mode == DeliveryMode::kExtInt || icr.mode == DeliveryMode::kReserved3;
+  if ((!self && !all) || de_assert || dropped) {
     ++counters.undeliverable;
     return;
   }

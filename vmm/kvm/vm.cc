@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <optional>
@@ -147,25 +148,50 @@ absl::Status Vm::ProgramPicsAsFirmware() {
   return absl::OkStatus();
 }
 
-absl::Status Vm::SetMsiRoutes(std::span<const apic::Icr> messages) const {
+absl::Status Vm::SetRoutes(std::span<const kvm_irq_routing_entry> entries) const {
   // A struct that ends in an array of the caller's length.
-  const size_t bytes = sizeof(kvm_irq_routing) + messages.size() * sizeof(kvm_irq_routing_entry);
+  const size_t bytes = sizeof(kvm_irq_routing) + entries.size_bytes();
   std::vector<uint64_t> storage((bytes + 7) / 8);
   auto* const routing = reinterpret_cast<kvm_irq_routing*>(storage.data());
-  routing->nr = static_cast<uint32_t>(messages.size());
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const MsiMessage message = MsiFor(messages[i]);
-    kvm_irq_routing_entry& entry = routing->entries[i];
-    entry.gsi = static_cast<uint32_t>(i);
-    entry.type = KVM_IRQ_ROUTING_MSI;
-    entry.u.msi.address_lo = message.address_lo;
-    entry.u.msi.address_hi = message.address_hi;
-    entry.u.msi.data = message.data;
-  }
+  routing->nr = static_cast<uint32_t>(entries.size());
+  std::copy(entries.begin(), entries.end(), routing->entries);
   if (fd_.Call(KVM_SET_GSI_ROUTING, routing) < 0) {
-    return Failed(absl::StrCat("KVM_SET_GSI_ROUTING(nr=", messages.size(), ")"));
+    return Failed(absl::StrCat("KVM_SET_GSI_ROUTING(nr=", entries.size(), ")"));
   }
   return absl::OkStatus();
+}
+
+absl::Status Vm::SetMsiRoutes(std::span<const apic::Icr> messages) const {
+  std::vector<kvm_irq_routing_entry> entries(messages.size());
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const MsiMessage message = MsiFor(messages[i]);
+    entries[i].gsi = static_cast<uint32_t>(i);
+    entries[i].type = KVM_IRQ_ROUTING_MSI;
+    entries[i].u.msi.address_lo = message.address_lo;
+    entries[i].u.msi.address_hi = message.address_hi;
+    entries[i].u.msi.data = message.data;
+  }
+  return SetRoutes(entries);
+}
+
+absl::Status Vm::SetPcRoutes() const {
+  constexpr uint32_t kCascade = 2;
+  constexpr uint32_t kInputs = 24;
+  std::vector<kvm_irq_routing_entry> entries;
+  const auto add = [&entries](uint32_t gsi, uint32_t chip, uint32_t pin) {
+    kvm_irq_routing_entry entry = {};
+    entry.gsi = gsi;
+    entry.type = KVM_IRQ_ROUTING_IRQCHIP;
+    entry.u.irqchip.irqchip = chip;
+    entry.u.irqchip.pin = pin;
+    entries.push_back(entry);
+  };
+  for (uint32_t gsi = 0; gsi < kInputs; ++gsi) {
+    if (gsi < 8 && gsi != kCascade) add(gsi, KVM_IRQCHIP_PIC_MASTER, gsi);
+    if (gsi >= 8 && gsi < 16) add(gsi, KVM_IRQCHIP_PIC_SLAVE, gsi - 8);
+    if (gsi != kCascade) add(gsi, KVM_IRQCHIP_IOAPIC, gsi == 0 ? kCascade : gsi);
+  }
+  return SetRoutes(entries);
 }
 
 absl::Status Vm::CreateSplitIrqchip(uint32_t ioapic_routes) {

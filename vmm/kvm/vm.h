@@ -44,6 +44,9 @@ class Vm {
   // The whole irqchip in KVM (PICs, IOAPIC, local APICs), before the first vCPU.
   absl::Status CreateKernelIrqchip();
   absl::Status CreatePit2();  // needs the kernel irqchip; port 61H is KVM's too then
+  // KVM_SET_GSI_ROUTING: as KVM has it, but for GSI 0, the timer, which on a PC is input 2 of the
+  // I/O APIC. Needs the kernel irqchip.
+  absl::Status SetPcRoutes() const;
   // KVM_IRQ_LINE: a line of the kernel irqchip. KVM refuses none that its chips have. Any thread.
   void SetIrqLine(uint32_t gsi, bool high) const;
   // KVM_GET_PIT2, KVM_GET_IRQCHIP: the timer of the kernel irqchip runs and its line is let through
@@ -93,6 +96,7 @@ class Vm {
  private:
   struct ResetCache;
   Vm(IoctlFd fd, const KvmFacts& facts);
+  absl::Status SetRoutes(std::span<const kvm_irq_routing_entry> entries) const;
 
   IoctlFd fd_;
   KvmFacts facts_;

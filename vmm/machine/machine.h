@@ -144,6 +144,7 @@ class Machine final : private VcpuEvents {
   void OnFlushPage(Gpa page) override;
 
   // The run (machine_run.cc).
+  absl::Status Launch();
   void WaitForEnd(StopRequest& stop, int64_t time_limit_ms);
   void StopEverything();
   void StartSequencer();

@@ -23,6 +23,7 @@ absl::Status Machine::SetUpBoard() {
   if (options_.board) {
     std::unique_ptr<InterruptLines> lines;
     if (options_.irqchip == IrqchipKind::kKernel) {
+      RETURN_IF_ERROR(vm_->SetPcRoutes());
       RETURN_IF_ERROR(vm_->CreatePit2());
       RETURN_IF_ERROR(vm_->ProgramPicsAsFirmware());
       lines = std::make_unique<KvmLines>(*vm_);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "vmm/base/status_macros.h"
 #include "vmm/device/monotonic_clock.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/machine/halt_monitor.h"
@@ -33,10 +34,7 @@ int MsUntil(uint64_t deadline_ns) {
 RunEnd Machine::Run(StopRequest& stop, int64_t time_limit_ms) {
   {
     const SignalBlock block;
-    // The boot CPU first: it has work to do before it needs an AP, and the factory takes all cores.
-    absl::Status status = user_lines_ != nullptr ? user_lines_->Start() : absl::OkStatus();
-    if (status.ok()) status = threads_[0]->Launch();
-    if (status.ok()) status = factory_->Start();
+    const absl::Status status = Launch();
     if (!status.ok()) {
       end_.Set({.kind = EndKind::kHostError, .cpu = {}, .code = 0, .text = {}, .error = status});
     }
@@ -48,6 +46,18 @@ RunEnd Machine::Run(StopRequest& stop, int64_t time_limit_ms) {
   const bool hasty = end.kind == EndKind::kSignal || end.kind == EndKind::kTimeLimit;
   serial_summary_ = serial_output_->Finish(hasty ? kHastyDrainMs : kDrainMs);
   return end;
+}
+
+absl::Status Machine::Launch() {
+  if (user_lines_ != nullptr) RETURN_IF_ERROR(user_lines_->Start());
+  if (board_ == nullptr || options_.irqchip == IrqchipKind::kUser) {
+    // The boot CPU first: it has work to do before it needs an AP, and the factory takes all cores.
+    RETURN_IF_ERROR(threads_[0]->Launch());
+    return factory_->Start();
+  }
+  // Other people's guests ring no doorbell before they start their APs: KVM has to know all.
+  RETURN_IF_ERROR(factory_->Start());
+  return WaitUntilReachable() ? threads_[0]->Launch() : absl::OkStatus();
 }
 
 void Machine::WaitForEnd(StopRequest& stop, int64_t time_limit_ms) {

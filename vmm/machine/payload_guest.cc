@@ -10,17 +10,6 @@
 namespace sipi {
 namespace {
 
-// The file stays mapped for as long as the machine may load it again.
-struct Payload {
-  MappedFile file;
-  std::string origin;
-  PayloadOptions options;
-
-  absl::StatusOr<LoadedPayload> LoadInto(const GuestMemory& memory) const {
-    return LoadPayload(file.bytes(), origin, options, memory);
-  }
-};
-
 PayloadOptions OptionsOf(const PayloadConfig& config) {
   PayloadOptions options;
   options.program = config.path;
@@ -31,8 +20,9 @@ PayloadOptions OptionsOf(const PayloadConfig& config) {
   return options;
 }
 
+// Whatever is wrong with the file, it is the flag that is to be changed.
 absl::Status Named(const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("--payload: ", status.message()));
+  return absl::InvalidArgumentError(absl::StrCat("--payload: ", status.message()));
 }
 
 }  // namespace
@@ -47,28 +37,37 @@ absl::StatusOr<uint64_t> PayloadRamBytes(const RunConfig& config) {
   return config.memory_bytes;
 }
 
-absl::StatusOr<PayloadKind> LoadPayloadGuest(const RunConfig& config, Machine& machine) {
-  absl::StatusOr<MappedFile> file = MappedFile::Open(config.payload->path);
-  if (!file.ok()) return Named(file.status());
-  const auto payload = std::make_shared<const Payload>(
-      Payload{std::move(*file), config.payload->path, OptionsOf(*config.payload)});
+absl::StatusOr<PreparedPayload> PreparePayload(const RunConfig& config) {
+  absl::StatusOr<MappedFile> opened = MappedFile::Open(config.payload->path);
+  if (!opened.ok()) return Named(opened.status());
   ASSIGN_OR_RETURN(const uint64_t ram_bytes, PayloadRamBytes(config));
   ASSIGN_OR_RETURN(GuestMemory memory, GuestMemory::Create(ram_bytes));
-  absl::StatusOr<LoadedPayload> loaded = payload->LoadInto(memory);
+  // The file stays mapped for as long as the machine may load it again.
+  const auto load = [file = std::make_shared<const MappedFile>(std::move(*opened)),
+                     origin = config.payload->path,
+                     options = OptionsOf(*config.payload)](const GuestMemory& ram) {
+    return LoadPayload(file->bytes(), origin, options, ram);
+  };
+  absl::StatusOr<LoadedPayload> loaded = load(memory);
   if (!loaded.ok()) return Named(loaded.status());
-  RETURN_IF_ERROR(machine.SetMemory(std::move(memory)));
-  const auto load = [payload](const GuestMemory& ram,
-                              const VcpuEvents::EnterState& enter) -> absl::Status {
-    ASSIGN_OR_RETURN(const LoadedPayload again, payload->LoadInto(ram));
+  return PreparedPayload{std::move(memory), *std::move(loaded), load};
+}
+
+absl::Status InstallPayload(PreparedPayload payload, Machine& machine) {
+  RETURN_IF_ERROR(machine.SetMemory(std::move(payload.memory)));
+  const auto load = [load_again = std::move(payload.load_again)](
+                        const GuestMemory& ram,
+                        const VcpuEvents::EnterState& enter) -> absl::Status {
+    ASSIGN_OR_RETURN(const LoadedPayload again, load_again(ram));
     return enter(
         [&](kvm_regs& regs, kvm_sregs& sregs) { SetPayloadEntryState(again, ram, regs, sregs); });
   };
   RETURN_IF_ERROR(machine.SetFirmware(load));
   RETURN_IF_ERROR(machine.SetBootState([&](kvm_regs& regs, kvm_sregs& sregs) {
-    SetPayloadEntryState(*loaded, machine.memory(), regs, sregs);
+    SetPayloadEntryState(payload.loaded, machine.memory(), regs, sregs);
   }));
   machine.log().Emit(abi::TraceEvent::kGuestLoaded);
-  return loaded->kind;
+  return absl::OkStatus();
 }
 
 }  // namespace sipi

@@ -1,11 +1,14 @@
 // Other people's guests on a machine: loading, entering, and loading again when firmware is asked.
 #pragma once
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "vmm/load/payload.h"
 #include "vmm/machine/machine.h"
 #include "vmm/machine/run_config.h"
+#include "vmm/memory/guest_memory.h"
 
 namespace sipi {
 
@@ -16,8 +19,20 @@ inline constexpr uint64_t kLeastPayloadRamBytes = uint64_t{1} << 20;  // firmwar
 // The RAM that `config` asks for. Error: InvalidArgument if --memory is too small for any payload.
 absl::StatusOr<uint64_t> PayloadRamBytes(const RunConfig& config);
 
-// Gives `machine` its memory, firmware and boot state. Precondition: config.payload has a value and
-// the machine a board. Errors: those of reading and loading the file, which they name.
-absl::StatusOr<PayloadKind> LoadPayloadGuest(const RunConfig& config, Machine& machine);
+// A payload in its machine's memory, before there is a machine.
+struct PreparedPayload {
+  GuestMemory memory;
+  LoadedPayload loaded;
+  // Loads it into that memory once more.
+  std::function<absl::StatusOr<LoadedPayload>(const GuestMemory&)> load_again;
+};
+
+// Reads and loads the file; needs no KVM. Precondition: config.payload has a value. Errors:
+// InvalidArgument naming --payload and the file if it cannot be read, is no image or does not fit;
+// ResourceExhausted if the host has no such memory.
+absl::StatusOr<PreparedPayload> PreparePayload(const RunConfig& config);
+
+// Gives `machine`, which has a board, its memory, firmware and boot state.
+absl::Status InstallPayload(PreparedPayload payload, Machine& machine);
 
 }  // namespace sipi

@@ -32,11 +32,12 @@ MachineOptions OptionsOf(const RunConfig& config) {
 }
 
 absl::StatusOr<RunRecord> RunPayload(const RunConfig& config, StopRequest& stop) {
+  ASSIGN_OR_RETURN(PreparedPayload payload, PreparePayload(config));
+  const PayloadKind kind = payload.loaded.kind;
   MachineOptions options = OptionsOf(config);
-  ASSIGN_OR_RETURN(const uint64_t ram_bytes, PayloadRamBytes(config));
-  options.board = BoardOptions{.ram_bytes = ram_bytes};
+  options.board = BoardOptions{.ram_bytes = payload.memory.size_bytes()};
   ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(std::move(options)));
-  ASSIGN_OR_RETURN(const PayloadKind kind, LoadPayloadGuest(config, *machine));
+  RETURN_IF_ERROR(InstallPayload(std::move(payload), *machine));
   const RunEnd end = machine->Run(stop, config.time_limit_ms);
   if (end.kind == EndKind::kHostError) return end.error;
   return BuildPayloadRecord(config, kind, end, *machine);

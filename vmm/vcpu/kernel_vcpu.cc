@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "apic/model/register_page.h"
+#include "apic/regs/icr.h"
 #include "apic/regs/registers.h"
 #include "vmm/kvm/exit_names.h"
 #include "vmm/kvm/linux_kvm.h"
@@ -56,6 +57,28 @@ VcpuThread::Next KernelVcpu::Prepare() {
     if (is_boot_cpu()) log().Emit(abi::TraceEvent::kFirstRun);
   }
   return OfferExtInt() ? Next::kEnter : Next::kLeave;
+}
+
+// As UserVcpu's. KVM needs it for more than the guest's sake: until some local APIC is written, the
+// only vCPU is not in the map by which KVM finds the target of a message (kvm_recalculate_apic_map
+// runs while the vCPU is being made, before it counts), and an INIT to it would get lost.
+void KernelVcpu::HandOver() {
+  if (const absl::Status status = ProgramLapic(); !status.ok()) {
+    Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
+  }
+}
+
+absl::Status KernelVcpu::ProgramLapic() {
+  absl::StatusOr<kvm_lapic_state> lapic = vcpu().GetLapic();
+  if (!lapic.ok()) return lapic.status();
+  apic::RegisterPage page;
+  static_assert(sizeof lapic->regs == sizeof page.bytes);
+  std::memcpy(page.bytes.data(), lapic->regs, sizeof lapic->regs);
+  page.Set(apic::Reg::kSvr, apic::kSvrEnable | 0xff);
+  page.Set(apic::Reg::kLvtLint0, static_cast<uint32_t>(apic::DeliveryMode::kExtInt) << 8);
+  page.Set(apic::Reg::kLvtLint1, static_cast<uint32_t>(apic::DeliveryMode::kNmi) << 8);
+  std::memcpy(lapic->regs, page.bytes.data(), sizeof lapic->regs);
+  return vcpu().SetLapic(*lapic);
 }
 
 // In a split irqchip the 8259 is ours and its interrupt goes in as KVM_INTERRUPT, for which KVM

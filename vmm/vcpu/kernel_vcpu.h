@@ -25,6 +25,8 @@ class KernelVcpu final : public VcpuThread {
  public:
   using VcpuThread::VcpuThread;
 
+  void HandOver() override;
+
   // The answer to the inspection `round` (from 1 up, ascending), or null if there is none yet. Any
   // thread.
   const VcpuInspection* InspectionOf(uint32_t round) const;
@@ -42,6 +44,7 @@ class KernelVcpu final : public VcpuThread {
   bool FaultIs(abi::Fault kind) const;
   bool NeverStarts() const;
   bool OfferExtInt();
+  absl::Status ProgramLapic();
 
   bool started_ = false;
   std::atomic<uint32_t> asked_round_{0};

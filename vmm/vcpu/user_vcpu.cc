@@ -145,7 +145,7 @@ bool UserVcpu::Restart(const apic::CpuResetState& state) {
 
 void UserVcpu::TakeVectors() {
   const CpuMailbox::VectorWords vectors = mailbox().TakeVectors();
-  const CpuMailbox::VectorWords levels = mailbox().TakeLevels(vectors);
+  const CpuMailbox::VectorWords levels = mailbox().TakeLevels();
   const Latency& latency = world().profile.ipi;
   if (latency.ns == 0 && latency.jitter_ns == 0) return AcceptVectors(vectors, levels);
   SleepPrecisely();
@@ -154,11 +154,13 @@ void UserVcpu::TakeVectors() {
 
 void UserVcpu::AcceptVectors(const CpuMailbox::VectorWords& vectors,
                              const CpuMailbox::VectorWords& levels) {
-  for (size_t word = 0; word < vectors.size(); ++word) {
-    for (uint64_t bits = vectors[word]; bits != 0; bits &= bits - 1) {
-      const size_t vector = word * 64 + static_cast<size_t>(std::countr_zero(bits));
-      const bool level = (levels[word] & bits & ~(bits - 1)) != 0;
-      apic_.Accept(Vector(static_cast<uint8_t>(vector)), level);
+  for (const bool level : {false, true}) {
+    const CpuMailbox::VectorWords& words = level ? levels : vectors;
+    for (size_t word = 0; word < words.size(); ++word) {
+      for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
+        const size_t vector = word * 64 + static_cast<size_t>(std::countr_zero(bits));
+        apic_.Accept(Vector(static_cast<uint8_t>(vector)), level);
+      }
     }
   }
 }
