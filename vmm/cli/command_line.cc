@@ -26,7 +26,8 @@ struct RawCompare {
 // Everything CLI11 fills. Its options hold references, so this never moves.
 struct Parser {
   CLI::App app{
-      "sipi boots many x86_64 vCPUs on KVM and shows where every microsecond of SMP bring-up goes.",
+      "sipi boots many x86_64 vCPUs, on KVM or simulated, and shows where every microsecond of SMP "
+      "bring-up goes.",
       "sipi"};
   RawFlags flags;
   RawCompare compare;
@@ -160,7 +161,13 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   line.flags = p.flags;
   line.verb = Verb::kDoctor;
   if (verb == p.doctor) return line;
-  ASSIGN_OR_RETURN(line.checked, MakeRunConfig(p.flags, limits(p.flags.kvm_device)));
+  if (verb == p.params && p.flags.machine == "sim") {
+    return FlagError("--machine",
+                     "the parameters are for guest.elf under another VMM; leave it out");
+  }
+  const bool simulated = p.flags.machine == "sim";
+  ASSIGN_OR_RETURN(line.checked, MakeRunConfig(p.flags, simulated ? SimulatorCpuLimits()
+                                                                  : limits(p.flags.kvm_device)));
   line.verb = Verb::kRun;
   if (verb == p.compare_app) {
     line.verb = Verb::kCompare;

@@ -8,6 +8,7 @@
 #include "vmm/machine/guest_image.h"
 #include "vmm/machine/machine.h"
 #include "vmm/machine/record_builder.h"
+#include "vmm/machine/simulated_run.h"
 
 namespace sipi {
 namespace {
@@ -31,6 +32,7 @@ MachineOptions OptionsOf(const RunConfig& config) {
 
 absl::StatusOr<RunRecord> RunMachine(const RunConfig& config, StopRequest& stop) {
   RETURN_IF_ERROR(CheckConfig(config));
+  if (config.machine == MachineKind::kSim) return RunSimulated(config, stop);
   ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(OptionsOf(config)));
   ASSIGN_OR_RETURN(const ArenaLayout arena, LoadGuest(config, *machine));
   if (config.driver == abi::Driver::kHost) {
