@@ -14,7 +14,7 @@
 #include "apic/model/router.h"
 #include "guest/kernel/kernel.h"
 #include "guest/platform/sim/event_queue.h"
-#include "guest/platform/sim/memory.h"
+#include "guest/platform/sim/shared_memory.h"
 #include "guest/platform/sim/simulator.h"
 #include "guest/platform/sim/trampoline.h"
 

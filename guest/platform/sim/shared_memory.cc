@@ -1,4 +1,4 @@
-#include "guest/platform/sim/memory.h"
+#include "guest/platform/sim/shared_memory.h"
 
 #include <sys/mman.h>
 
