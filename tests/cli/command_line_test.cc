@@ -193,6 +193,16 @@ TEST(CommandLine, WhatTheSimulatorDoesNotHaveIsRefused) {
   EXPECT_TRUE(Contains(ErrorOf({"run", "--machine=xen"}), "it takes kvm"));
 }
 
+TEST(CommandLine, BenchWantsToKnowOfWhat) {
+  const absl::StatusOr<CommandLine> line =
+      ParseCommandLine({"bench", "published", "--runs=3"}, nullptr);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->verb, Verb::kPublished);
+  EXPECT_EQ(line->published_runs, 3u);
+  EXPECT_TRUE(Contains(ErrorOf({"bench"}), "give published"));
+  EXPECT_TRUE(Contains(ErrorOf({"bench", "publish"}), "published"));
+}
+
 TEST(CommandLine, UnknownFlagsGetASuggestion) {
   EXPECT_EQ(ErrorOf({"run", "--cpu=3"}),
             "unknown flag '--cpu'; did you mean '--cpus'? sipi run --help tells what there is");
@@ -207,7 +217,7 @@ TEST(CommandLine, UnknownFlagsGetASuggestion) {
 
 TEST(CommandLine, UnknownCommandsGetASuggestion) {
   EXPECT_TRUE(Contains(ErrorOf({"comapre"}), "did you mean 'compare'?"));
-  EXPECT_TRUE(Contains(ErrorOf({}), "no command; give run, compare, doctor or params"));
+  EXPECT_TRUE(Contains(ErrorOf({}), "no command; give run, compare, doctor, bench or params"));
   EXPECT_TRUE(Contains(ErrorOf({"run", "compare"}), "compare"));
 }
 

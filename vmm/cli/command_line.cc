@@ -36,6 +36,9 @@ struct Parser {
   CLI::App* compare_app = nullptr;
   CLI::App* doctor = nullptr;
   CLI::App* params = nullptr;
+  CLI::App* bench = nullptr;
+  std::string bench_what;
+  std::string bench_runs = "5";
 };
 
 CLI::App* AddVerb(Parser& parser, const char* name, const char* what, const char* example) {
@@ -60,6 +63,15 @@ void AddCompareFlags(CLI::App& app, RawCompare& compare) {
   add("--runs-dir", compare.runs_dir, "DIR", "write each run's JSON (sipi.run/1) there");
 }
 
+void AddBenchVerb(Parser& p) {
+  p.bench = AddVerb(p, "bench", "Hold the simulator against figures that others have published",
+                    "  sipi bench published");
+  p.bench->add_option("what", p.bench_what, "published")->group("This command");
+  p.bench->add_option("--runs", p.bench_runs, "seeds per row (default 5)")
+      ->type_name("N")
+      ->group("This command");
+}
+
 void BuildParser(Parser& p) {
   p.app.allow_extras();
   p.app.footer(
@@ -75,6 +87,7 @@ void BuildParser(Parser& p) {
   AddCompareFlags(*p.compare_app, p.compare);
   p.doctor = AddVerb(p, "doctor", "Say whether and how KVM can be used here", "  sipi doctor");
   AddKvmDeviceFlag(*p.doctor, p.flags);
+  AddBenchVerb(p);
   p.params =
       AddVerb(p, "params", "Write the guest's boot parameters, to boot guest.elf under another VMM",
               "  sipi params --cpus=64 --out=params.bin\n"
@@ -113,7 +126,7 @@ absl::Status Unexpected(const std::string& word, const CLI::App& app, const std:
 
 // Checks that exactly one verb was given and nothing was left over.
 absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
-  const std::vector<std::string> verbs = {"run", "compare", "doctor", "params"};
+  const std::vector<std::string> verbs = {"run", "compare", "doctor", "bench", "params"};
   const std::vector<CLI::App*> chosen = p.app.get_subcommands();
   const std::vector<std::string> before = p.app.remaining();
   if (chosen.empty()) {
@@ -161,6 +174,16 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   line.flags = p.flags;
   line.verb = Verb::kDoctor;
   if (verb == p.doctor) return line;
+  if (verb == p.bench) {
+    line.verb = Verb::kPublished;
+    if (p.bench_what != "published") {
+      return p.bench_what.empty() ? absl::InvalidArgumentError("bench: of what? give published")
+                                  : UnknownName("bench", p.bench_what, {"published"});
+    }
+    ASSIGN_OR_RETURN(const uint64_t runs, ParseNumber("--runs", p.bench_runs, 1, kMaxRuns));
+    line.published_runs = static_cast<uint32_t>(runs);
+    return line;
+  }
   if (verb == p.params && p.flags.machine == "sim") {
     return FlagError("--machine",
                      "the parameters are for guest.elf under another VMM; leave it out");

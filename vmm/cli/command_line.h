@@ -15,11 +15,12 @@
 namespace sipi {
 
 enum class Verb {
-  kHelp,     // print `help` and end
-  kRun,      // one run, its report
-  kCompare,  // several strategies, several runs each
-  kDoctor,   // whether and how KVM can be used here
-  kParams,   // write the guest's boot parameters, for another VMM
+  kHelp,       // print `help` and end
+  kRun,        // one run, its report
+  kCompare,    // several strategies, several runs each
+  kDoctor,     // whether and how KVM can be used here
+  kPublished,  // published figures beside simulated ones
+  kParams,     // write the guest's boot parameters, for another VMM
 };
 
 struct CompareOptions {
@@ -35,7 +36,8 @@ struct CommandLine {
   RawFlags flags;          // outputs (json, trace, serial, quiet) and kvm_device are read from here
   CheckedConfig checked;   // run, compare, params
   CompareOptions compare;  // compare
-  std::string params_file;  // params
+  std::string params_file;      // params
+  uint32_t published_runs = 5;  // published: seeds per row
 };
 
 // `args` without the program's name. `limits` is asked for at most once, and only by verbs that

@@ -195,6 +195,11 @@ RunRecord RecordOfSimulated(const RunConfig& config, const ArenaLayout& arena, c
   remains.counters = CountersOf(simulator.stats());
   remains.serial = std::move(serial);
   remains.doing = [&simulator](CpuNumber cpu) { return simulator.Doing(cpu); };
+  if (config.host_cores != 0) {
+    remains.notes.push_back(absl::StrCat("all CPUs share ", config.host_cores,
+                                         config.host_cores == 1 ? " core" : " cores",
+                                         " (--host-cores)"));
+  }
   return RecordOf(config, end, remains);
 }
 
