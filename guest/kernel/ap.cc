@@ -103,6 +103,8 @@ void Park(PerCpu& self) {
 }
 
 void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
+  // A broadcast also reaches a CPU whose area could not be prepared: it has nothing to run on.
+  if (self.kernel == nullptr) platform::HaltForever();
   platform::TraceAt(first_instruction_ticks, TraceEvent::kFirstInstruction, 0, 0);
   platform::Trace(TraceEvent::kLongMode, 0, 0);
   if (kernel.params->fault.cpu == self.cpu.value) platform::Break(kernel.params->fault);

@@ -39,6 +39,10 @@ void WaitForAnswers(PerCpu& self) {
   }
 }
 
+platform::AtomicRef<uint32_t> Requested(Kernel& kernel, CpuNumber cpu) {
+  return platform::AtomicRef<uint32_t>(kernel.slot(cpu).call_requested);
+}
+
 void Post(Kernel& kernel, CallFunction function, uint32_t count) {
   kernel.call_pending.Store(count, std::memory_order_seq_cst);
   kernel.call_function.Store(static_cast<uint32_t>(function), std::memory_order_seq_cst);
@@ -54,7 +58,16 @@ void SetUpCaches() {
 
 void CallAll(PerCpu& self, CallFunction function) {
   Kernel& kernel = *self.kernel;
-  Post(kernel, function, kernel.online_count.Load(std::memory_order_seq_cst) - 1);
+  Post(kernel, function, 0);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const CpuNumber cpu(kernel.order[i]);
+    if (kernel.slot(cpu).online == 0) continue;
+    Requested(kernel, cpu).Store(1, std::memory_order_seq_cst);
+    ++count;
+  }
+  // Added, not stored: some CPU may have been told already, by an IPI that was not meant so.
+  kernel.call_pending.FetchAdd(count, std::memory_order_seq_cst);
   SendIpiAllButSelf(self, Vector(abi::kCallVector));
   Do(self, function);
   WaitForAnswers(self);
@@ -66,6 +79,7 @@ void CallEach(PerCpu& self) {
     const CpuNumber cpu(kernel.order[i]);
     if (kernel.slot(cpu).online == 0) continue;
     Post(kernel, CallFunction::kAnswer, 1);
+    Requested(kernel, cpu).Store(1, std::memory_order_seq_cst);
     SendIpi(self, cpu, Vector(abi::kCallVector));
     WaitForAnswers(self);
     kernel.result->ipi_answers++;
@@ -74,6 +88,8 @@ void CallEach(PerCpu& self) {
 
 void RunCalled(PerCpu& self) {
   Kernel& kernel = *self.kernel;
+  // An IPI that comes twice, or to a CPU that nobody asked, does nothing.
+  if (Requested(kernel, self.cpu).Exchange(0, std::memory_order_seq_cst) == 0) return;
   const auto function =
       static_cast<CallFunction>(kernel.call_function.Load(std::memory_order_seq_cst));
   Do(self, function);

@@ -37,6 +37,8 @@ struct Parser {
   CLI::App* doctor = nullptr;
   CLI::App* params = nullptr;
   CLI::App* bench = nullptr;
+  CLI::App* explore = nullptr;
+  RawExplore raw_explore;
   std::string bench_what;
   std::string bench_runs = "5";
 };
@@ -88,6 +90,10 @@ void BuildParser(Parser& p) {
   p.doctor = AddVerb(p, "doctor", "Say whether and how KVM can be used here", "  sipi doctor");
   AddKvmDeviceFlag(*p.doctor, p.flags);
   AddBenchVerb(p);
+  p.explore =
+      AddVerb(p, "explore", "Search the guest kernel for bugs: schedules and faults at random",
+              "  sipi explore --schedules=1000000 --state=explore.json");
+  AddExploreFlags(*p.explore, p.raw_explore);
   p.params =
       AddVerb(p, "params", "Write the guest's boot parameters, to boot guest.elf under another VMM",
               "  sipi params --cpus=64 --out=params.bin\n"
@@ -126,7 +132,7 @@ absl::Status Unexpected(const std::string& word, const CLI::App& app, const std:
 
 // Checks that exactly one verb was given and nothing was left over.
 absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
-  const std::vector<std::string> verbs = {"run", "compare", "doctor", "bench", "params"};
+  const std::vector<std::string> verbs = {"run", "compare", "explore", "doctor", "bench", "params"};
   const std::vector<CLI::App*> chosen = p.app.get_subcommands();
   const std::vector<std::string> before = p.app.remaining();
   if (chosen.empty()) {
@@ -174,6 +180,11 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   line.flags = p.flags;
   line.verb = Verb::kDoctor;
   if (verb == p.doctor) return line;
+  if (verb == p.explore) {
+    line.verb = Verb::kExplore;
+    ASSIGN_OR_RETURN(line.explore, CheckExplore(p.raw_explore));
+    return line;
+  }
   if (verb == p.bench) {
     line.verb = Verb::kPublished;
     if (p.bench_what != "published") {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "guest/sequence/strategy.h"
+#include "vmm/cli/explore_flags.h"
 #include "vmm/cli/raw_flags.h"
 #include "vmm/cli/run_flags.h"
 #include "vmm/machine/run_config.h"
@@ -20,6 +21,7 @@ enum class Verb {
   kCompare,    // several strategies, several runs each
   kDoctor,     // whether and how KVM can be used here
   kPublished,  // published figures beside simulated ones
+  kExplore,    // many schedules and faults, in search of bugs
   kParams,     // write the guest's boot parameters, for another VMM
 };
 
@@ -37,6 +39,7 @@ struct CommandLine {
   CheckedConfig checked;   // run, compare, params
   CompareOptions compare;  // compare
   std::string params_file;      // params
+  ExploreFlags explore;         // explore
   uint32_t published_runs = 5;  // published: seeds per row
 };
 

@@ -24,6 +24,8 @@ int Dispatch(const sipi::CommandLine& line) {
       return sipi::DoctorCommand(line.flags.kvm_device);
     case sipi::Verb::kPublished:
       return sipi::PublishedCommand(line.published_runs);
+    case sipi::Verb::kExplore:
+      return sipi::ExploreCommand(line.explore);
     case sipi::Verb::kParams:
       return sipi::ParamsCommand(line);
   }

@@ -21,17 +21,6 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr size_t kSerialBufferBytes = 1 << 20;
 constexpr int64_t kDrainMs = 2'000;
-// The stacks are the simulator's own, so a block holds the kernel's front and the ring; an odd
-// number of cache lines, so that the blocks do not meet in the same sets of the host's caches.
-constexpr uint32_t kPerCpuStrideBytes = 51 * 64;
-
-// As PlanArena, but for the blocks.
-ArenaLayout PlanSimulated(uint32_t cpus) {
-  ArenaLayout arena = PlanArena(cpus);
-  arena.percpu_stride_bytes = kPerCpuStrideBytes;
-  arena.end = arena.percpu + uint64_t{cpus} * kPerCpuStrideBytes;
-  return arena;
-}
 
 absl::Status CheckSimulated(const RunConfig& config) {
   if (config.driver == abi::Driver::kHost) {
@@ -156,6 +145,7 @@ RunEnd EndOf(const sim::End& end, const StopRequest& stop) {
     case sim::EndKind::kGuestExit:
       run_end.kind = EndKind::kGuestExit;
       break;
+    case sim::EndKind::kViolation:
     case sim::EndKind::kFault:
       run_end.kind = EndKind::kFault;
       break;
@@ -207,7 +197,7 @@ RunRecord RecordOfSimulated(const RunConfig& config, const ArenaLayout& arena, c
 
 absl::StatusOr<RunRecord> RunSimulated(const RunConfig& config, StopRequest& stop) {
   RETURN_IF_ERROR(CheckSimulated(config));
-  const ArenaLayout arena = PlanSimulated(config.topology.cpu_count());
+  const ArenaLayout arena = PlanSimulatedArena(config.topology.cpu_count());
   sim::Options options = OptionsOf(config, arena);
   const uint32_t tsc_khz = options.tsc_khz;
   const std::unique_ptr<OutputStage> output = MakeOutputStage(config.serial_fd, kSerialBufferBytes);

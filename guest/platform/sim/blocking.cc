@@ -14,6 +14,7 @@ bool Spins(CpuState state) { return state == CpuState::kSpinning || state == Cpu
 }  // namespace
 
 void Machine::Sync(Cpu& cpu) {
+  if (chaotic()) Perturb(cpu);
   // Now and then through the queue, however alone this CPU is: a run can be stopped there.
   if (queue_.NextTime() <= cpu.now_ns || cpu.now_ns > limit_ns_ || ++checks_ % kLooksPerTurn == 0) {
     ComeBack(cpu);
@@ -30,6 +31,8 @@ void Machine::ComeBack(Cpu& cpu) {
 }
 
 WakeReason Machine::Block(Cpu& cpu, CpuState state, uint64_t until_ns) {
+  // Time passes, and a store buffer does not hold anything for long.
+  if (chaotic()) DrainStores(cpu, 0);
   cpu.state = state;
   cpu.woken = false;
   if (until_ns != kNever) queue_.Set(ResumeSlot(cpu), std::max(until_ns, cpu.now_ns));
@@ -51,7 +54,7 @@ void Machine::Unlink(Cpu& cpu) {
   if (cpu.wants_trampoline) trampoline_.Remove(cpu);
   cpu.wants_trampoline = false;
   if (cpu.word == 0) return;
-  Line& line = memory_.LineAt(cpu.word);
+  Line& line = memory().LineAt(cpu.word);
   (cpu.previous_waiter != nullptr ? cpu.previous_waiter->next_waiter : line.first_waiter) =
       cpu.next_waiter;
   (cpu.next_waiter != nullptr ? cpu.next_waiter->previous_waiter : line.last_waiter) =
@@ -74,10 +77,10 @@ uint64_t Machine::Transfer(Cpu& cpu, Line& line) {
 
 void Machine::Access(Cpu& cpu, const void* word, bool write) {
   Sync(cpu);
-  if (!memory_.Contains(word))
+  if (!memory().Contains(word))
     platform::Panic(__FILE__, __LINE__, "a shared word is not in memory");
-  const uint64_t offset = memory_.OffsetOf(word);
-  Line& line = memory_.LineAt(offset);
+  const uint64_t offset = memory().OffsetOf(word);
+  Line& line = memory().LineAt(offset);
   const uint32_t me = cpu.number + 1;
   const bool paid = cpu.paid_line == offset / kLineBytes;
   cpu.paid_line = kNever;
@@ -98,8 +101,8 @@ void Machine::Access(Cpu& cpu, const void* word, bool write) {
 }
 
 void Machine::Stored(Cpu& cpu, const void* word) {
-  const uint64_t offset = memory_.OffsetOf(word);
-  Line& line = memory_.LineAt(offset);
+  const uint64_t offset = memory().OffsetOf(word);
+  Line& line = memory().LineAt(offset);
   for (Cpu* each = line.first_waiter; each != nullptr;) {
     Cpu& waiter = *each;
     each = waiter.next_waiter;
@@ -114,8 +117,8 @@ void Machine::Stored(Cpu& cpu, const void* word) {
 }
 
 WakeReason Machine::Spin(Cpu& cpu, const void* word, uint64_t deadline_ns, uint64_t slice_ns) {
-  const uint64_t offset = memory_.OffsetOf(word);
-  Line& line = memory_.LineAt(offset);
+  const uint64_t offset = memory().OffsetOf(word);
+  Line& line = memory().LineAt(offset);
   cpu.word = offset;
   cpu.previous_waiter = line.last_waiter;
   cpu.next_waiter = nullptr;
@@ -219,6 +222,7 @@ bool Machine::TakeInterrupts(Cpu& cpu) {
     cpu.apic.Acknowledge(*vector);
     cpu.irqs = false;
     Spend(cpu, costs().interrupt_ns);
+    if (chaotic()) DrainStores(cpu, 0);  // the gate and IRET serialise
     program_.interrupt(cpu, *vector);
     cpu.irqs = true;
   }

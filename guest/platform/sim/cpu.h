@@ -9,6 +9,7 @@
 #include "guest/platform/sim/fiber.h"
 #include "guest/platform/sim/random.h"
 #include "guest/platform/sim/simulator.h"
+#include "guest/platform/sim/store_buffer.h"
 
 namespace sipi::sim {
 
@@ -85,6 +86,13 @@ struct Cpu {
   uint64_t latency_ns = 0;
   Vector start_vector;
   std::byte* stack = nullptr;
+
+  // Exploration (chaos.cc).
+  bool harmed = false;
+  uint64_t slowness = 0;         // ns that each step takes on top
+  uint64_t last_message_ns = 0;  // when the last INIT or SIPI arrived, or will
+  uint32_t starts_since_init = 0;
+  StoreBuffer stores;
 
   const CpuPlace place;
   apic::LocalApic apic;

@@ -87,6 +87,7 @@ void Machine::Send(Cpu& sender, const apic::Icr& icr) {
 void Machine::Post(Cpu& sender, uint32_t target, const apic::Icr& icr) {
   const auto track = static_cast<int32_t>(target);
   uint32_t index = 0;
+  if (chaotic() && LosesStartup(target, icr.mode)) return;
   switch (icr.mode) {
     case DeliveryMode::kInit:
       ++stats_.inits_sent;
@@ -107,15 +108,25 @@ void Machine::Post(Cpu& sender, uint32_t target, const apic::Icr& icr) {
       ++stats_.undeliverable;
       return;
   }
+  uint64_t arrival_ns = now_ns_ + Draw(sender, costs().ipi);
+  if (chaotic()) {
+    arrival_ns = ArrivalNs(cpus_[target], icr.mode, arrival_ns);
+    const bool again = icr.mode != DeliveryMode::kInit && Strikes(options_.chaos.duplicated_ipi);
+    if (again) Enqueue({target, icr.mode, icr.vector}, arrival_ns + random_.Below(100'000));
+  }
+  Enqueue({target, icr.mode, icr.vector}, arrival_ns);
+}
+
+void Machine::Enqueue(const Message& message, uint64_t arrival_ns) {
   if (free_messages_.empty()) {
     free_messages_.push_back(static_cast<uint32_t>(messages_.size()));
     messages_.push_back({});
     queue_.AddSlot();
   }
-  const uint32_t message = free_messages_.back();
+  const uint32_t index = free_messages_.back();
   free_messages_.pop_back();
-  messages_[message] = {target, icr.mode, icr.vector};
-  queue_.Set(FirstMessageSlot() + message, now_ns_ + Draw(sender, costs().ipi));
+  messages_[index] = message;
+  queue_.Set(FirstMessageSlot() + index, arrival_ns);
 }
 
 bool Machine::DropsInit(uint32_t target) {
@@ -178,7 +189,9 @@ void Machine::OnTimer(Cpu& cpu) {
 void Machine::RefreshTimer(Cpu& cpu) {
   const std::optional<uint64_t> next = cpu.apic.NextDeadlineNs(ApicTime(cpu));
   if (!next) return queue_.Cancel(TimerSlot(cpu));
-  queue_.Set(TimerSlot(cpu), std::max(*next, now_ns_));
+  uint64_t due_ns = std::max(*next, now_ns_);
+  if (chaotic() && Strikes(options_.chaos.late_timer)) due_ns += chaos_random_.Below(1'000'000);
+  queue_.Set(TimerSlot(cpu), due_ns);
 }
 
 }  // namespace sipi::sim

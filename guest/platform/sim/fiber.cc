@@ -32,7 +32,12 @@ size_t PageBytes() {
 }  // namespace
 
 StackPool::~StackPool() {
-  if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
+  if (mapped_ == nullptr) return;
+  // The addresses may come back as something else.
+  if (__asan_unpoison_memory_region != nullptr) {
+    __asan_unpoison_memory_region(mapped_, mapped_bytes_);
+  }
+  munmap(mapped_, mapped_bytes_);
 }
 
 bool StackPool::Reserve(size_t count) {
@@ -44,13 +49,17 @@ bool StackPool::Reserve(size_t count) {
   // Large pages would touch 2 MiB for each CPU that runs. An old kernel may refuse: no harm.
   (void)madvise(mapped_, mapped_bytes_, MADV_NOHUGEPAGE);
   const auto address = reinterpret_cast<uintptr_t>(mapped_);
+  guarded_.resize(count);
   stacks_ = mapped_ + (kStackBytes - address % kStackBytes) % kStackBytes;
   return true;
 }
 
 std::byte* StackPool::Get(size_t index) {
   std::byte* stack = stacks_ + index * kStackBytes;
-  return mprotect(stack, PageBytes(), PROT_NONE) == 0 ? stack : nullptr;
+  if (guarded_[index]) return stack;
+  if (mprotect(stack, PageBytes(), PROT_NONE) != 0) return nullptr;
+  guarded_[index] = true;
+  return stack;
 }
 
 void Fiber::Start(std::byte* stack, void (*entry)(void*), void* owner, size_t color) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace sipi::sim {
 
@@ -31,6 +32,7 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
+  size_t size() const { return guarded_.size(); }
   // Reserves address space for `count` stacks. False, with errno set: there is none. Once.
   bool Reserve(size_t count);
   // The lowest address of a stack, its guard in place. Null, with errno set, if the host refuses
@@ -41,6 +43,7 @@ class StackPool {
   std::byte* mapped_ = nullptr;
   size_t mapped_bytes_ = 0;
   std::byte* stacks_ = nullptr;
+  std::vector<bool> guarded_;
 };
 
 class Fiber {

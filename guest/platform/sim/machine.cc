@@ -27,12 +27,14 @@ std::vector<ApicId> IdsOf(const Options& options) {
 
 }  // namespace
 
-Machine::Machine(Options options, const Program& program)
+Machine::Machine(Options options, const Program& program, std::unique_ptr<Backing> backing)
     : options_(std::move(options)),
       program_(program),
+      backing_(std::move(backing)),
       queue_(3 * static_cast<uint32_t>(options_.cpus.size())),
       routing_(IdsOf(options_)),
       random_(options_.seed, ~uint64_t{0}),
+      chaos_random_(options_.seed, ~uint64_t{1}),
       free_cores_(options_.host_cores),
       now_ns_(kPowerOnNs),
       limit_ns_(kPowerOnNs + options_.time_limit_ns) {
@@ -48,8 +50,10 @@ bool Machine::Reserve(std::string* error) {
              "; use fewer --cpus, or raise the limit of address space (ulimit -v)";
     return false;
   };
-  if (!memory_.Reserve(options_.memory_bytes)) return fail("the machine's memory");
-  if (!stacks_.Reserve(size())) return fail("the CPUs' stacks");
+  if (backing_ != nullptr) return true;
+  backing_ = std::make_unique<Backing>();
+  if (!memory().Reserve(options_.memory_bytes)) return fail("the machine's memory");
+  if (!backing_->stacks.Reserve(size())) return fail("the CPUs' stacks");
   return true;
 }
 
@@ -69,9 +73,8 @@ void Machine::Record(int32_t cpu, uint64_t ns, abi::TraceEvent event, uint32_t v
 }
 
 void Machine::PowerOn() {
-  const auto* params = reinterpret_cast<const abi::BootParams*>(memory_.base() + abi::kParamsGpa);
-  const bool x2apic = static_cast<abi::ApicMode>(params->apic_mode) == abi::ApicMode::kX2Apic;
-  fault_ = params->fault;
+  const bool x2apic = static_cast<abi::ApicMode>(params().apic_mode) == abi::ApicMode::kX2Apic;
+  fault_ = params().fault;
   Record(-1, now_ns_, abi::TraceEvent::kVmCreated);
   for (Cpu& cpu : cpus_) {
     // Firmware hands all CPUs over in one mode.
@@ -82,6 +85,7 @@ void Machine::PowerOn() {
     if (cpu.place.held_ns != 0) HoldCpu(cpu, now_ns_ + cpu.place.held_ns);
   }
   Record(-1, now_ns_, abi::TraceEvent::kGuestLoaded);
+  if (chaotic()) PowerOnChaos();
   Launch(cpus_[0]);
 }
 
@@ -143,7 +147,7 @@ void Machine::RunFiber(Cpu& cpu) {
 
 // The CPU's first instruction after power-up or a SIPI.
 void Machine::Launch(Cpu& cpu) {
-  if (cpu.stack == nullptr) cpu.stack = stacks_.Get(cpu.number);
+  if (cpu.stack == nullptr) cpu.stack = backing_->stacks.Get(cpu.number);
   if (cpu.stack == nullptr) {
     ended_ = true;
     end_ = {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,16 @@ struct Program {
   void (*interrupt)(Cpu& cpu, Vector vector);  // must end with an EOI
 };
 
+// What a machine borrows from the host. Another one can have it afterwards.
+struct Backing {
+  Memory memory;
+  StackPool stacks;
+};
+
 class Machine {
  public:
-  Machine(Options options, const Program& program);
+  Machine(Options options, const Program& program, std::unique_ptr<Backing> backing = nullptr);
+  std::unique_ptr<Backing> TakeBacking() { return std::move(backing_); }
   // Asks the host for the memory. False, with `error` naming limit and remedy.
   bool Reserve(std::string* error);
   End Run();
@@ -40,8 +48,8 @@ class Machine {
   const Costs& costs() const { return options_.costs; }
   uint32_t size() const { return static_cast<uint32_t>(cpus_.size()); }
   Cpu& cpu(uint32_t number) { return cpus_[number]; }
-  Memory& memory() { return memory_; }
-  Kernel& kernel() { return *reinterpret_cast<Kernel*>(memory_.base() + abi::kImageGpa); }
+  Memory& memory() { return backing_->memory; }
+  Kernel& kernel() { return *reinterpret_cast<Kernel*>(memory().base() + abi::kImageGpa); }
   Trampoline& trampoline() { return trampoline_; }
   Stats& stats() { return stats_; }
   const std::vector<HostRecord>& host_records() const { return host_records_; }
@@ -52,6 +60,9 @@ class Machine {
     return TicksOf(cpu.now_ns) + static_cast<uint64_t>(cpu.place.tsc_offset_ticks);
   }
   apic::Time ApicTime(const Cpu& cpu) const { return {cpu.now_ns, CpuTicks(cpu)}; }
+  const abi::BootParams& params() {
+    return *reinterpret_cast<const abi::BootParams*>(memory().base() + abi::kParamsGpa);
+  }
   std::string Doing(uint32_t number) const;
   uint32_t ticks_per_ms = 0;  // platform::SetTicksPerMs
 
@@ -87,6 +98,20 @@ class Machine {
   void WriteApic(Cpu& cpu, apic::Reg reg, uint32_t value);
   void WriteIcr(Cpu& cpu, uint32_t low, uint32_t dest);
   void WriteTscDeadline(Cpu& cpu, uint64_t ticks);
+
+  // --- Exploration (chaos.cc). Does nothing unless Options::chaos.on.
+  // Something happened that must not: the machine ends.
+  void Violation(std::string text);
+  // The CPU has taken a per-CPU area, and with it a stack.
+  void CheckStack(const Cpu& cpu);
+  // A word is about to change: is it a handshake, and may it?
+  void CheckStore(const void* word, uint64_t value);
+  // The CPU is about to trace this: it may die here.
+  void MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value);
+  // True: the store stands in the CPU's buffer.
+  bool Buffer(Cpu& cpu, void* word, uint32_t bytes, uint64_t value, bool fenced);
+  void DrainStores(Cpu& cpu, size_t leave);
+  bool chaotic() const { return options_.chaos.on; }
 
   void Record(int32_t cpu, uint64_t ns, abi::TraceEvent event, uint32_t value = 0);
 
@@ -138,6 +163,7 @@ class Machine {
   void Apply(Cpu& cpu, const apic::WriteEffect& effect);
   void Send(Cpu& sender, const apic::Icr& icr);
   void Post(Cpu& sender, uint32_t target, const apic::Icr& icr);
+  void Enqueue(const Message& message, uint64_t arrival_ns);
   bool DropsInit(uint32_t target);
   bool DropsSipi(uint32_t target, uint32_t* index);
   void OnMessage(uint32_t slot);
@@ -155,17 +181,26 @@ class Machine {
   void LatencyIsOver(Cpu& cpu);
   bool Delay(Cpu& cpu, LatencyPhase phase, uint64_t ns);
   uint64_t Draw(Cpu& cpu, const Latency& latency);
-  const abi::FaultSpec& fault() const { return fault_; }
+
+  // chaos.cc
+  void PowerOnChaos();
+  void Perturb(Cpu& cpu);
+  bool Strikes(Rate rate);
+  void CheckStart(Cpu& cpu);
+  bool LosesStartup(uint32_t target, apic::DeliveryMode mode);
+  uint64_t ArrivalNs(Cpu& target, apic::DeliveryMode mode, uint64_t planned_ns);
 
   Options options_;
   const Program program_;
-  Memory memory_;
-  StackPool stacks_;
+  std::unique_ptr<Backing> backing_;
   std::deque<Cpu> cpus_;
   EventQueue queue_;
   apic::RoutingTable routing_;
   Trampoline trampoline_;
   Random random_;
+  Random chaos_random_;
+  std::vector<uint64_t> change_points_;
+  uint64_t steps_ = 0;
   abi::FaultSpec fault_;
   std::vector<Message> messages_;
   std::vector<uint32_t> free_messages_;

@@ -16,7 +16,11 @@ namespace sipi::sim {
 
 // Before an atomic access: what its line costs, and everything that comes before it.
 void BeforeAccess(const void* word, bool write);
+void BeforeStore(const void* word, uint64_t value);
 void AfterStore(const void* word);
+// Exploration's store buffer: the store waits in it; a load finds its own CPU's youngest there.
+bool Buffered(void* word, uint32_t bytes, uint64_t value, bool fenced);
+bool Forwarded(const void* word, uint64_t* value);
 // Spins until the word is stored to. False: the deadline has passed. `slice_us`, if not 0: lets
 // others run after each slice.
 bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us);
@@ -25,7 +29,8 @@ bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us);
 
 namespace sipi::platform {
 
-// --- Atomics. A store is seen at once by all, whatever its order.
+// --- Atomics. A store is seen at once by all, whatever its order; but for exploration, where plain
+// stores may wait in their CPU's buffer, as on x86.
 
 template <class T>
 class AtomicRef {
@@ -33,27 +38,37 @@ class AtomicRef {
   explicit AtomicRef(T& word) : word_(&word) {}
   T Load(std::memory_order) const {
     sim::BeforeAccess(word_, false);
+    uint64_t own = 0;
+    if (sim::Forwarded(word_, &own)) return static_cast<T>(own);
     return __atomic_load_n(word_, __ATOMIC_RELAXED);
   }
-  void Store(T value, std::memory_order) const {
+  void Store(T value, std::memory_order order) const {
     sim::BeforeAccess(word_, true);
+    const bool fenced = order == std::memory_order_seq_cst;
+    if (sim::Buffered(word_, sizeof(T), static_cast<uint64_t>(value), fenced)) return;
+    sim::BeforeStore(word_, static_cast<uint64_t>(value));
     __atomic_store_n(word_, value, __ATOMIC_RELAXED);
     sim::AfterStore(word_);
   }
   T Exchange(T value, std::memory_order) const {
-    sim::BeforeAccess(word_, true);
+    Locked(value);
     const T before = __atomic_exchange_n(word_, value, __ATOMIC_RELAXED);
     sim::AfterStore(word_);
     return before;
   }
   T FetchAdd(T value, std::memory_order) const {
     sim::BeforeAccess(word_, true);
+    (void)sim::Buffered(word_, 0, 0, true);
     const T before = __atomic_fetch_add(word_, value, __ATOMIC_RELAXED);
     sim::AfterStore(word_);
     return before;
   }
   bool CompareExchange(T& expected, T value, std::memory_order) const {
     sim::BeforeAccess(word_, true);
+    (void)sim::Buffered(word_, 0, 0, true);
+    if (__atomic_load_n(word_, __ATOMIC_RELAXED) == expected) {
+      sim::BeforeStore(word_, static_cast<uint64_t>(value));
+    }
     const bool done = __atomic_compare_exchange_n(word_, &expected, value, false, __ATOMIC_RELAXED,
                                                   __ATOMIC_RELAXED);
     if (done) sim::AfterStore(word_);
@@ -62,6 +77,13 @@ class AtomicRef {
   const void* address() const { return word_; }
 
  private:
+  // A locked write drains what stands before it.
+  void Locked(T value) const {
+    sim::BeforeAccess(word_, true);
+    (void)sim::Buffered(word_, 0, 0, true);
+    sim::BeforeStore(word_, static_cast<uint64_t>(value));
+  }
+
   T* word_;
 };
 

@@ -31,6 +31,7 @@ uint64_t NsOfCpuTicks(const Cpu& cpu, uint64_t ticks) {
 void Write(uint64_t ticks, uint32_t event_and_target, uint32_t value) {
   Cpu& cpu = Current();
   cpu.machine.Spend(cpu, cpu.machine.costs().trace_ns);
+  if (cpu.machine.chaotic()) cpu.machine.MayDie(cpu, event_and_target, value);
   abi::PerCpuHeader& header = cpu.self->header;
   const uint64_t at = header.ring_cursor;
   header.ring_cursor += sizeof(abi::TraceRecord);
@@ -47,6 +48,18 @@ void Write(uint64_t ticks, uint32_t event_and_target, uint32_t value) {
 void BeforeAccess(const void* word, bool write) {
   Cpu& cpu = Current();
   cpu.machine.Access(cpu, word, write);
+}
+
+bool Buffered(void* word, uint32_t bytes, uint64_t value, bool fenced) {
+  Cpu& cpu = Current();
+  return cpu.machine.chaotic() && cpu.machine.Buffer(cpu, word, bytes, value, fenced);
+}
+
+bool Forwarded(const void* word, uint64_t* value) { return Current().stores.Find(word, value); }
+
+void BeforeStore(const void* word, uint64_t value) {
+  Cpu& cpu = Current();
+  if (cpu.machine.chaotic()) cpu.machine.CheckStore(word, value);
 }
 
 void AfterStore(const void* word) {

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
+
 namespace sipi::sim {
 namespace {
 
@@ -26,6 +28,11 @@ bool Memory::Reserve(uint64_t bytes) {
   base_ = static_cast<std::byte*>(MapZeroed(bytes_));
   lines_ = static_cast<Line*>(MapZeroed(bytes_ / kLineBytes * sizeof(Line)));
   return base_ != nullptr && lines_ != nullptr;
+}
+
+void Memory::Clear(uint64_t begin, uint64_t end) {
+  memset(base_ + begin, 0, end - begin);
+  for (uint64_t at = begin / kLineBytes; at * kLineBytes < end; ++at) lines_[at] = Line();
 }
 
 }  // namespace sipi::sim

@@ -41,6 +41,8 @@ class Memory {
   uint64_t OffsetOf(const void* address) const {
     return reinterpret_cast<uint64_t>(address) - reinterpret_cast<uint64_t>(base_);
   }
+  // Zeroes a part again, lines and all.
+  void Clear(uint64_t begin, uint64_t end);
   Line& LineAt(uint64_t offset) { return lines_[offset / kLineBytes]; }
 
  private:

@@ -18,6 +18,7 @@
 #include "apic/regs/types.h"
 #include "guest/abi/boot_params.h"
 #include "guest/abi/trace.h"
+#include "guest/platform/sim/chaos.h"
 #include "guest/platform/sim/costs.h"
 
 namespace sipi::sim {
@@ -39,6 +40,7 @@ struct Options {
   uint32_t tsc_khz = 2'000'000;
   bool has_tsc_deadline = true;
   uint32_t host_cores = 0;  // 0: each CPU is one of its own; else so many for all of them
+  Chaos chaos;
   uint64_t memory_bytes = 0;
   std::vector<std::byte> boot_params;  // abi::BootParams blob, for abi::kParamsGpa
   std::function<void(const char* text, size_t bytes)> serial;  // the guest's output; may be null
@@ -50,8 +52,9 @@ enum class EndKind : uint8_t {
   kFault,      // a CPU cannot go on; `text` says why
   kAllHalted,  // every CPU waits and nothing is to come
   kTimeLimit,
-  kStopped,   // by Options::stop
-  kHostError  // no memory for a stack; `text` names limit and remedy
+  kStopped,    // by Options::stop
+  kViolation,  // exploration: something happened that must never happen; `text` says what
+  kHostError   // no memory for a stack; `text` names limit and remedy
 };
 
 struct End {
@@ -99,6 +102,9 @@ class Simulator {
   // Null, with `error` naming limit and remedy, if the host has no address space for the machine.
   static std::unique_ptr<Simulator> Create(Options options, std::string* error);
   ~Simulator();
+  // Another machine in the place of this one, in the same memory if that is large enough: a fraction
+  // of the cost of a new one. False, with `error`, as Create.
+  bool Reset(Options options, std::string* error);
   Simulator(const Simulator&) = delete;
   Simulator& operator=(const Simulator&) = delete;
 
@@ -109,7 +115,9 @@ class Simulator {
   std::byte* base() const;
   std::span<const HostRecord> host_records() const;  // in the order in which they happened
   const Stats& stats() const;
-  uint64_t now_ns() const;                 // virtual time at the end
+  uint64_t now_ns() const;  // virtual time at the end
+  // A fault that a CPU may well be lost by was injected into it.
+  bool Harmed(CpuNumber cpu) const;
   std::string Doing(CpuNumber cpu) const;  // "halted, IF=1", "waiting for SIPI" ...
 
  private:

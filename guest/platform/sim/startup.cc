@@ -31,8 +31,10 @@ void Machine::TakeInit(Cpu& cpu) {
   const auto track = static_cast<int32_t>(cpu.number);
   Record(track, now_ns_, TraceEvent::kInitDelivered);
   ++stats_.inits_taken;
+  cpu.starts_since_init = 0;
   // Whatever it did, it does no more.
   Unlink(cpu);
+  if (chaotic()) DrainStores(cpu, 0);
   if (limited()) ForgetCore(cpu);
   queue_.Cancel(ResumeSlot(cpu));
   cpu.apic.Init();
@@ -65,8 +67,15 @@ void Machine::BeginStart(Cpu& cpu) {
   Record(static_cast<int32_t>(cpu.number), now_ns_, TraceEvent::kSipiDelivered,
          cpu.start_vector.value);
   ++stats_.startups_taken;
+  if (chaotic()) CheckStart(cpu);
+  if (ended_) return;
   constexpr uint64_t kNsPerMs = 1'000'000;
   const bool late = fault_.kind == abi::Fault::kLate && fault_.cpu == cpu.number;
+  if (chaotic() && Strikes(options_.chaos.late_ap)) {
+    cpu.harmed = true;
+    const uint64_t timeout_ns = params().knobs.handshake_timeout_ms * kNsPerMs;
+    if (Delay(cpu, LatencyPhase::kLate, 1 + chaos_random_.Below(timeout_ns * 3 / 2))) return;
+  }
   if (!late || !Delay(cpu, LatencyPhase::kLate, fault_.value * kNsPerMs)) BeginStartLatency(cpu);
 }
 

@@ -123,6 +123,7 @@ void Trampoline::Run(Cpu& cpu, Vector startup) {
   if (locks) Release(cpu);
   if (number == abi::kNoCpu) machine.Park(cpu);
   cpu.self = &kernel.percpu(CpuNumber(number));
+  if (machine.chaotic()) machine.CheckStack(cpu);
   ApMain(kernel, *cpu.self, first_instruction);
 }
 
