@@ -1,5 +1,6 @@
 // The AP's side of bring-up: alive, wait to be let go, STARTING, ONLINE, idle.
 #include "guest/kernel/apic.h"
+#include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/smpboot.h"
@@ -95,6 +96,7 @@ void Park(PerCpu& self) {
   platform::IrqDisable();
   platform::Trace(TraceEvent::kParked, 0, 0);
   self.slot->parked = 1;
+  AnswerOnTheWayDown(self);
   if (SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {
     (void)SyncTransition(*self.kernel, self.cpu, SyncState::kShouldDie, SyncState::kDead);
     NotifyCpu(self, kBootCpu);

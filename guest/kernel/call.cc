@@ -43,6 +43,23 @@ platform::AtomicRef<uint32_t> Requested(Kernel& kernel, CpuNumber cpu) {
   return platform::AtomicRef<uint32_t>(kernel.slot(cpu).call_requested);
 }
 
+// Asks a CPU to do its part; false if it is not online. A CPU that goes down meanwhile clears
+// `online` and then looks for a request, here the request is stored before `online` is looked at
+// again: so either it answers on its way down, or it is not waited for.
+bool Request(Kernel& kernel, CpuNumber cpu) {
+  platform::AtomicRef<uint32_t> online(kernel.slot(cpu).online);
+  if (online.Load(std::memory_order_seq_cst) == 0) return false;
+  Requested(kernel, cpu).Exchange(1, std::memory_order_seq_cst);
+  if (online.Load(std::memory_order_seq_cst) != 0) return true;
+  return Requested(kernel, cpu).Exchange(0, std::memory_order_seq_cst) == 0;
+}
+
+void Answer(PerCpu& self) {
+  if (self.kernel->call_pending.FetchAdd(~0u, std::memory_order_seq_cst) == 1) {
+    NotifyCpu(self, kBootCpu);
+  }
+}
+
 void Post(Kernel& kernel, CallFunction function, uint32_t count) {
   kernel.call_pending.Store(count, std::memory_order_seq_cst);
   kernel.call_function.Store(static_cast<uint32_t>(function), std::memory_order_seq_cst);
@@ -61,10 +78,7 @@ void CallAll(PerCpu& self, CallFunction function) {
   Post(kernel, function, 0);
   uint32_t count = 0;
   for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
-    const CpuNumber cpu(kernel.order[i]);
-    if (kernel.slot(cpu).online == 0) continue;
-    Requested(kernel, cpu).Store(1, std::memory_order_seq_cst);
-    ++count;
+    count += Request(kernel, CpuNumber(kernel.order[i])) ? 1u : 0u;
   }
   // Added, not stored: some CPU may have been told already, by an IPI that was not meant so.
   kernel.call_pending.FetchAdd(count, std::memory_order_seq_cst);
@@ -77,9 +91,8 @@ void CallEach(PerCpu& self) {
   Kernel& kernel = *self.kernel;
   for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
     const CpuNumber cpu(kernel.order[i]);
-    if (kernel.slot(cpu).online == 0) continue;
     Post(kernel, CallFunction::kAnswer, 1);
-    Requested(kernel, cpu).Store(1, std::memory_order_seq_cst);
+    if (!Request(kernel, cpu)) continue;
     SendIpi(self, cpu, Vector(abi::kCallVector));
     WaitForAnswers(self);
     kernel.result->ipi_answers++;
@@ -93,7 +106,11 @@ void RunCalled(PerCpu& self) {
   const auto function =
       static_cast<CallFunction>(kernel.call_function.Load(std::memory_order_seq_cst));
   Do(self, function);
-  if (kernel.call_pending.FetchAdd(~0u, std::memory_order_seq_cst) == 1) NotifyCpu(self, kBootCpu);
+  Answer(self);
+}
+
+void AnswerOnTheWayDown(PerCpu& self) {
+  if (Requested(*self.kernel, self.cpu).Exchange(0, std::memory_order_seq_cst) != 0) Answer(self);
 }
 
 void HandleInterrupt(PerCpu& self, Vector vector) {

@@ -17,6 +17,10 @@ void CallEach(PerCpu& self);
 // The function call interrupt's work.
 void RunCalled(PerCpu& self);
 
+// On a CPU that is out of the online mask and will take no interrupt any more: nobody shall wait
+// for it.
+void AnswerOnTheWayDown(PerCpu& self);
+
 // Programs the running CPU's cache attributes, and is charged for it.
 void SetUpCaches();
 
