@@ -78,7 +78,7 @@ const std::vector<IncludeRule>& IncludeRules() {
       {"vmm/",
        {"vmm/", "apic/", "guest/abi/", "guest/sequence/", "guest/platform/sim/simulator.h"}},
       {"bench/", {"bench/", "vmm/", "apic/", "guest/", "platform_impl.h"}},
-      {"tests/", {"tests/", "bench/", "vmm/", "apic/", "guest/", "platform_impl.h"}},
+      {"tests/", {"tests/", "bench/", "vmm/", "apic/", "guest/", "platform_impl.h", "canary.h"}},
   };
   return rules;
 }

@@ -95,7 +95,17 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   }
 }
 
-// One step of one CPU fails, where the table says that it may.
+// APs that are slower to get there than the boot CPU is to call them.
+void DrawHolds(Draws& draws, ExploreCase& drawn) {
+  const bool any = draws.OneIn(4);
+  for (uint32_t cpu = 0; cpu < drawn.config.cpus; ++cpu) {
+    const uint64_t ns = draws.Below(uint64_t{1} << draws.Below(21));
+    drawn.held_ns.push_back(any && cpu != 0 ? ns : 0);
+  }
+}
+
+// One step of one CPU fails, where the table says that it may; or its firmware lies, so that it
+// must park.
 void DrawFailure(Draws& draws, ExploreCase& drawn) {
   static constexpr uint64_t kStates[] = {1, 58, 82, 83, 84, 147, 234};
   const uint64_t state = kStates[draws.Below(std::size(kStates))];
@@ -104,6 +114,10 @@ void DrawFailure(Draws& draws, ExploreCase& drawn) {
   drawn.config.fault.cpu = cpu;
   drawn.config.fault.value = state;
   drawn.doomed_cpu = cpu;
+  if (!draws.OneIn(4)) return;
+  drawn.config.fault = {};
+  drawn.config.knobs.ap_id_source = abi::ApIdSource::kCpuidB;
+  drawn.firmware_lies = true;
 }
 
 }  // namespace
@@ -125,6 +139,7 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   config.strategy.reuse_calibration = draws.OneIn(2) ? 1 : 0;
   config.strategy.overlap = draws.OneIn(4) ? 1 : 0;
   DrawKnobs(draws, config);
+  DrawHolds(draws, drawn);
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
   drawn.chaos.canary = space.canary;
@@ -140,6 +155,13 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
     its.apic_id = place.apic_id;
     its.package = place.package;
     options.cpus.push_back(its);
+  }
+  for (uint32_t cpu = 0; cpu < config.cpus; ++cpu) {
+    options.cpus[cpu].held_ns = explored.held_ns[cpu];
+  }
+  if (explored.firmware_lies) {
+    const uint32_t other = (*explored.doomed_cpu + 1) % config.cpus;
+    options.cpus[*explored.doomed_cpu].shown_apic_id = config.topology.places[other].apic_id;
   }
   options.seed = config.seed;
   options.chaos = explored.chaos;
@@ -181,7 +203,13 @@ std::string Describe(const ExploreCase& explored) {
       absl::StrAppend(&text, ", ", rate.name, its == Rate::kWild ? " wild" : " rare");
     }
   }
-  if (explored.doomed_cpu) {
+  for (uint32_t cpu = 0; cpu < config.cpus; ++cpu) {
+    if (explored.held_ns[cpu] == 0) continue;
+    absl::StrAppend(&text, ", CPU ", cpu, " held for ", explored.held_ns[cpu], " ns");
+  }
+  if (explored.firmware_lies) {
+    absl::StrAppend(&text, ", firmware-lies=", *explored.doomed_cpu);
+  } else if (explored.doomed_cpu) {
     absl::StrAppend(&text, ", fail-step@", *explored.doomed_cpu, ":", config.fault.value);
   }
   return text;

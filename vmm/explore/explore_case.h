@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "guest/platform/sim/simulator.h"
 #include "vmm/load/params.h"
@@ -25,6 +26,8 @@ struct ExploreCase {
   RunConfig config;
   sim::Chaos chaos;
   std::optional<uint32_t> doomed_cpu;  // its bring-up is made to fail
+  bool firmware_lies = false;          // ... by a CPUID that shows another CPU's APIC ID
+  std::vector<uint64_t> held_ns;       // by CPU: it takes no INIT or SIPI before
 };
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space);

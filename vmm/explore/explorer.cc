@@ -1,5 +1,6 @@
 #include "vmm/explore/explorer.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -24,7 +25,9 @@ const std::vector<Change>& Changes() {
     list.push_back([](ExploreCase& c) {
       c.doomed_cpu.reset();
       c.config.fault = {};
+      c.firmware_lies = false;
     });
+    list.push_back([](ExploreCase& c) { std::fill(c.held_ns.begin(), c.held_ns.end(), 0); });
     list.push_back([](ExploreCase& c) { c.chaos.store_buffer = false; });
     list.push_back([](ExploreCase& c) { c.chaos.schedule = sim::Schedule::kTimed; });
     list.push_back([](ExploreCase& c) { c.chaos.change_points = 1; });
@@ -46,6 +49,7 @@ bool DropCpu(ExploreCase& c) {
   --c.config.cpus;
   c.config.topology.places.pop_back();
   c.config.order.pop_back();
+  c.held_ns.pop_back();
   return true;
 }
 

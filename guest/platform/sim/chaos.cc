@@ -129,7 +129,8 @@ void Machine::MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value) {
     default:
       return;
   }
-  const bool counted_on = cpu.self->slot != nullptr && cpu.self->slot->online != 0;
+  const abi::CpuSlot* const slot = cpu.self->slot;
+  const bool counted_on = slot != nullptr && (slot->online | slot->call_requested) != 0;
   if (counted_on || !Strikes(options_.chaos.dead_ap)) return;
   cpu.harmed = true;
   Hang(cpu);

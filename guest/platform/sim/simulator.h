@@ -102,8 +102,8 @@ class Simulator {
   // Null, with `error` naming limit and remedy, if the host has no address space for the machine.
   static std::unique_ptr<Simulator> Create(Options options, std::string* error);
   ~Simulator();
-  // Another machine in the place of this one, in the same memory if that is large enough: a fraction
-  // of the cost of a new one. False, with `error`, as Create.
+  // Another machine in the place of this one, in the same memory if that is large enough: a
+  // fraction of the cost of a new one. False, with `error`, as Create.
   bool Reset(Options options, std::string* error);
   Simulator(const Simulator&) = delete;
   Simulator& operator=(const Simulator&) = delete;
