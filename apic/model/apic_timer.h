@@ -4,9 +4,9 @@
 // knows nothing of vectors: LocalApic takes them through the LVT.
 //
 // Where the SDM is silent or was wrong:
-// - A change between one-shot and periodic mode leaves the count running (the SDM until May 2019
-//   said that it disarms; hardware and KVM do not). To or from TSC-deadline mode it disarms, and
-//   the initial count becomes 0.
+// - A change between one-shot and periodic mode leaves the count running. 11.5.4.1 has every change
+//   of mode disarm the timer; hardware and KVM do so only to or from TSC-deadline mode, which
+//   kvm-unit-tests insists on. Then the initial count becomes 0 too.
 // - A change of the divisor keeps the current count and goes on from there at the new rate.
 // - Timer mode 3 is reserved: nothing ever expires.
 // Not modelled: power states that stop the timer (ARAT = 0), a lower bound on a guest's period.

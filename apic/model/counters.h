@@ -20,6 +20,7 @@ struct ApicCounters {
   uint64_t eoi = 0;                       // EOIs that ended something
   uint64_t timer_expired = 0;             // timer expiries, masked or not
   uint64_t inits = 0;                     // INIT resets
+  uint64_t spurious = 0;                  // spurious vectors handed out, 11.9
 
   constexpr uint64_t Sent(DeliveryMode mode) const { return ipi_sent[static_cast<size_t>(mode)]; }
 };

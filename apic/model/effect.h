@@ -1,4 +1,5 @@
-// What a register access gives back: a value, a fault, or work for the caller.
+// What a register access gives back: a value, a fault, or work for the caller. docs/apic.md has the
+// table of what the caller does; tests/fuzz holds both sides to it.
 #pragma once
 
 #include <cstdint>

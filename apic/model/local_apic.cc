@@ -1,5 +1,8 @@
 // The local APIC apart from its registers (register_access.cc): reset, IA32_APIC_BASE, acceptance
 // and priority of interrupts, local sources, errors.
+//
+// Source: SDM vol 3A, 11.4.3, 11.4.4, 11.4.7, 11.5.1, 11.5.3, 11.5.5, 11.8, 11.9, 11.12.5; what it
+// leaves out is at the head of local_apic.h.
 #include "apic/model/local_apic.h"
 
 #include <algorithm>
@@ -90,7 +93,7 @@ uint32_t LocalApic::Ldr() const {
 RoutingState LocalApic::Routing() const {
   RoutingState state;
   state.mode = mode();
-  state.software_enabled = software_enabled();
+  state.software_enabled = software_enabled() && state.mode != ApicMode::kDisabled;
   state.priority = tpr_;
   state.dfr_model = static_cast<uint8_t>(dfr_ >> 28);
   state.ldr = Ldr();
@@ -135,7 +138,18 @@ void LocalApic::Acknowledge(Vector vector) {
   ++counters_.acknowledged;
 }
 
-// 11.8.5 "Signaling Interrupt Servicing Completion".
+// 11.9: "Dispensing the spurious-interrupt vector does not affect the ISR".
+Vector LocalApic::TakeInterrupt() {
+  if (const std::optional<Vector> vector = HighestDeliverable()) {
+    Acknowledge(*vector);
+    return *vector;
+  }
+  ++counters_.spurious;
+  return spurious_vector();
+}
+
+// 11.8.5 "Signaling Interrupt Servicing Completion". With SVR bit 12 set, software tells the I/O
+// APIC itself, and no broadcast goes out.
 WriteEffect LocalApic::EndOfInterrupt() {
   WriteEffect effect;
   const std::optional<Vector> vector = isr_.Highest();
@@ -147,14 +161,22 @@ WriteEffect LocalApic::EndOfInterrupt() {
   ++counters_.eoi;
   effect.kind = WriteEffect::Kind::kEoi;
   effect.eoi_vector = *vector;
-  effect.eoi_level = tmr_.Test(*vector);
+  effect.eoi_level = tmr_.Test(*vector) && (svr_ & kSvrSuppressEoi) == 0;
   return effect;
+}
+
+// 11.4.3: as on a processor without an APIC. Its two pins are INTR and NMI (6.3.1 "External
+// Interrupts").
+LocalDelivery LocalApic::RaisePinOfDisabled(LvtEntry entry) {
+  if (entry == LvtEntry::kLint0) return LocalDelivery::kExtInt;
+  return entry == LvtEntry::kLint1 ? LocalDelivery::kNmi : LocalDelivery::kNone;
 }
 
 // 11.5.1 and 11.5.5 "Local Interrupt Acceptance".
 LocalDelivery LocalApic::RaiseLocal(LvtEntry entry) {
+  if (mode() == ApicMode::kDisabled) return RaisePinOfDisabled(entry);
   uint32_t& lvt = LvtRef(entry);
-  if (mode() == ApicMode::kDisabled || (lvt & kLvtMasked) != 0) return LocalDelivery::kNone;
+  if ((lvt & kLvtMasked) != 0) return LocalDelivery::kNone;
   const uint32_t before = lvt;
   // "When the local APIC handles a performance-monitoring counters interrupt, it automatically sets
   // the mask flag in the LVT performance counter register."

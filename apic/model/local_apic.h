@@ -7,18 +7,26 @@
 // init_sipi.h.
 //
 // Where the SDM leaves a choice:
-// - A hardware-disabled APIC (EN = 0) loses its state, as 11.4.3 allows.
+// - A hardware-disabled APIC (EN = 0) loses its state, as 11.4.3 allows; its LINT pins act as INTR
+//   and NMI.
 // - The xAPIC ID is read-only, as on processors since Nehalem; writes are ignored.
-// - Lowest-priority IPIs are supported (ESR bit 4 never sets).
-// - An illegal vector in an LVT entry is an error when it delivers, not when it is written.
+// - Lowest-priority IPIs can be sent unless ApicConfig says otherwise (model-specific, 11.6.1).
+// - Suppression of EOI broadcasts is off unless ApicConfig offers it.
+// - An illegal vector in an LVT entry is an error when it delivers, not when it is written (11.5.2:
+//   then it "may" be one).
+// - PPR's sub-class is TPR's where the two classes are equal (11.8.3.1: TPR's or 0).
+// - A level-triggered source on LINT0 that is still asserted after the EOI is raised again by the
+//   caller; the LVT's polarity bit is the board's affair and kept for software only.
+// - APR and RRD read 0, without an error (table 11-1, note: not supported since the Pentium 4); so
+//   delivery mode 3, remote read, is reserved in the ICR.
+// - A message is delivered when it is sent, so that every delivery status reads idle.
 // - A fixed IPI with an illegal vector goes out and its receivers refuse it: both log the error.
 // - Interrupts pending when the APIC is software-disabled stay deliverable (11.4.7.2: they "are
 //   held and require masking or handling by the CPU"); new ones are refused.
-// - SVR bit 9 (focus checking) can be written and does nothing.
-// Not modelled: EOI-broadcast suppression (version bit 24 reads 0), remote read, arbitration
-// priority (APR and RRD read 0), the spurious interrupt (Acknowledge takes exactly what
-// HighestDeliverable named), delivery status (always idle), extended LVT entries (AMD), IPI
-// virtualization.
+// - SVR bit 9 (focus checking) can be written and does nothing (11.9: not supported since Xeon).
+// Not modelled: the APIC bus and what only it has (arbitration, checksum and accept errors, focus
+// processor, remote read), the 82489DX, power states that stop the timer, extended LVT entries
+// (AMD), IPI virtualization.
 #pragma once
 
 #include <array>
@@ -47,6 +55,11 @@ struct ApicConfig {
   bool has_x2apic = true;        // CPUID 1 ECX[21]
   bool has_tsc_deadline = true;  // CPUID 1 ECX[24]
   bool has_cmci = true;          // IA32_MCG_CAP[10]
+  // Version bit 24: software may suppress EOI broadcasts (SVR bit 12). Off, because a guest that
+  // does so must find an EOI register in every I/O APIC (version 20H); KVM offers it by that rule.
+  bool has_directed_eoi = false;
+  // Without, a lowest-priority ICR write sends nothing and logs "redirectable IPI" (11.5.3).
+  bool has_lowest_priority_ipi = true;
 };
 
 // What RaiseLocal() did with a local interrupt.
@@ -77,13 +90,18 @@ class LocalApic {
   WriteEffect WriteMsr(uint32_t msr, uint64_t value, Time now);
   uint32_t ReadMmio(uint32_t offset, Time now);  // 4 bytes in the page; ~0 outside xAPIC mode
   WriteEffect WriteMmio(uint32_t offset, uint32_t value, Time now);
+  // The same for 1 to 8 bytes at any offset below 1000H: register_access.cc says what becomes of
+  // accesses that the SDM leaves undefined.
+  uint64_t LoadMmio(uint32_t offset, uint32_t bytes, Time now);
+  WriteEffect StoreMmio(uint32_t offset, uint32_t bytes, uint64_t value, Time now);
   uint64_t ReadApicBase() const { return apic_base_; }
   WriteEffect WriteApicBase(uint64_t value);  // IA32_APIC_BASE, 11.12.5
   // For a hypervisor that handles the MSR itself and shows its latest value only (KVM without an
   // in-kernel APIC): takes that value, by way of "disabled" where the direct step is illegal.
   // Precondition: `value` is not in the invalid state EN = 0, EXTD = 1.
   WriteEffect AdoptApicBase(uint64_t value);
-  uint64_t ReadTscDeadline(Time now);  // IA32_TSC_DEADLINE, 11.5.4.1
+  uint64_t ReadTscDeadline(Time now);       // IA32_TSC_DEADLINE, 11.5.4.1
+  ReadResult ReadTscDeadlineMsr(Time now);  // faults without TSC-deadline mode, as does the write
   WriteEffect WriteTscDeadline(uint64_t value, Time now);
   uint8_t Cr8() const { return static_cast<uint8_t>(tpr_ >> 4); }  // 11.8.6
   void SetCr8(uint8_t value) { tpr_ = static_cast<uint8_t>(value << 4); }
@@ -96,7 +114,12 @@ class LocalApic {
   std::optional<Vector> HighestDeliverable() const;
   // The CPU takes it: IRR -> ISR. Precondition: HighestDeliverable() just returned `vector`.
   void Acknowledge(Vector vector);
-  // A local source fires. The timer and the error entry fire by themselves.
+  // Both in one, for a CPU that has been told of an interrupt earlier and asks for its vector only
+  // now (INTA): if nothing is deliverable any more, since TPR was raised in between, the answer is
+  // the spurious vector, which sets no ISR bit and wants no EOI (11.9).
+  Vector TakeInterrupt();
+  // A local source fires. The timer and the error entry fire by themselves. ExtINT: the vector is
+  // the 8259's to give.
   LocalDelivery RaiseLocal(LvtEntry entry);
 
   // --- Timer.
@@ -110,6 +133,7 @@ class LocalApic {
   ApicMode mode() const { return ApicModeOf(apic_base_); }
   bool bsp() const { return (apic_base_ & kApicBaseBsp) != 0; }
   bool software_enabled() const { return (svr_ & kSvrEnable) != 0; }
+  Vector spurious_vector() const { return Vector(static_cast<uint8_t>(svr_)); }
   uint8_t tpr() const { return tpr_; }
   uint8_t Ppr() const;  // 11.8.3.1
   uint32_t Ldr() const;
@@ -131,6 +155,8 @@ class LocalApic {
   WriteEffect WriteSvr(uint32_t value, Time now);
   WriteEffect WriteLvt(LvtEntry entry, uint32_t value, Time now);
   WriteEffect EndOfInterrupt();
+  LocalDelivery RaisePinOfDisabled(LvtEntry entry);
+  void TouchRegister(uint32_t offset);
   WriteEffect ApplyApicBase(uint64_t value);
   void ResetRegisters();
   uint32_t VersionRegister() const;

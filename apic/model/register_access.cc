@@ -1,6 +1,10 @@
 // The local APIC's registers as software sees them: by MSR in x2APIC mode, by MMIO in xAPIC mode.
 //
 // Source: SDM vol 3A, 11.4.1 and table 11-1; 11.12.1.2 and table 11-6; 11.12.1.3 for the faults.
+// 11.4.1 wants 32-bit accesses at multiples of 16 and leaves all others undefined; here:
+// - A load of fewer bytes within bytes 0 to 3 of a register gives that part of it.
+// - Any load that touches bytes 4 to 15 gives 0; any store but of 4 bytes at byte 0 does nothing.
+// - Where the 16 bytes are reserved, the access is an illegal register address all the same.
 #include "apic/model/local_apic.h"
 #include "apic/model/register_map.h"
 #include "apic/regs/destination.h"
@@ -57,8 +61,34 @@ WriteEffect LocalApic::WriteMsr(uint32_t msr, uint64_t value, Time now) {
   return WriteRegister(reg, low, now);
 }
 
+// An access whose effect the SDM leaves undefined does nothing, but reserved stays reserved.
+void LocalApic::TouchRegister(uint32_t offset) {
+  const uint32_t reg = offset & ~15u;
+  if (RegisterAccess(reg, false, config_) == Access::kReserved) LogError(kEsrIllegalRegister);
+}
+
+uint64_t LocalApic::LoadMmio(uint32_t offset, uint32_t bytes, Time now) {
+  const uint64_t mask = bytes >= 8 ? ~uint64_t{0} : (uint64_t{1} << bytes * 8) - 1;
+  if (mode() != ApicMode::kXApic) return mask;
+  if (offset % 16 + bytes > 4) {
+    TouchRegister(offset);
+    return 0;
+  }
+  return uint64_t{ReadMmio(offset & ~15u, now)} >> offset % 16 * 8 & mask;
+}
+
+WriteEffect LocalApic::StoreMmio(uint32_t offset, uint32_t bytes, uint64_t value, Time now) {
+  if (bytes == 4) return WriteMmio(offset, static_cast<uint32_t>(value), now);
+  if (mode() == ApicMode::kXApic) TouchRegister(offset);
+  return {};
+}
+
 uint32_t LocalApic::ReadMmio(uint32_t offset, Time now) {
   if (mode() != ApicMode::kXApic) return ~0u;  // 11.12.2: the page is not there
+  if (offset % 16 != 0) {
+    TouchRegister(offset);
+    return 0;
+  }
   switch (RegisterAccess(offset, false, config_)) {
     case Access::kReserved:
       LogError(kEsrIllegalRegister);
@@ -72,6 +102,10 @@ uint32_t LocalApic::ReadMmio(uint32_t offset, Time now) {
 
 WriteEffect LocalApic::WriteMmio(uint32_t offset, uint32_t value, Time now) {
   if (mode() != ApicMode::kXApic) return {};
+  if (offset % 16 != 0) {
+    TouchRegister(offset);
+    return {};
+  }
   switch (RegisterAccess(offset, false, config_)) {
     case Access::kReserved:
       LogError(kEsrIllegalRegister);
@@ -174,6 +208,12 @@ WriteEffect LocalApic::WriteRegister(Reg reg, uint32_t value, Time now) {
 WriteEffect LocalApic::WriteIcr(uint32_t low, uint32_t dest) {
   icr_low_ = low & kIcrLowWritable;
   icr_dest_ = dest;
+  if (!config_.has_lowest_priority_ipi &&
+      Icr::FromLow(low, dest).mode == DeliveryMode::kLowestPriority) {
+    // 11.5.3, bit 5: the vector is not even looked at.
+    LogError(kEsrRedirectableIpi);
+    return {};
+  }
   WriteEffect effect = Effect(Kind::kIpi);
   effect.icr = Icr::FromLow(icr_low_, dest);
   const Icr& icr = effect.icr;
@@ -198,7 +238,7 @@ WriteEffect LocalApic::WriteIcr(uint32_t low, uint32_t dest) {
 WriteEffect LocalApic::WriteSvr(uint32_t value, Time now) {
   const uint32_t before = svr_;
   if ((value & kSvrEnable) == 0) Advance(now);  // what expired before still counts
-  svr_ = value & kSvrWritable;
+  svr_ = value & SvrWritable(config_);
   if (!software_enabled()) {
     for (uint32_t& lvt : lvt_) lvt |= kLvtMasked;
   }
@@ -226,17 +266,23 @@ uint64_t LocalApic::ReadTscDeadline(Time now) {
   return timer_.tsc_deadline();
 }
 
+ReadResult LocalApic::ReadTscDeadlineMsr(Time now) {
+  if (!config_.has_tsc_deadline) return {true, 0};
+  return {false, ReadTscDeadline(now)};
+}
+
 WriteEffect LocalApic::WriteTscDeadline(uint64_t value, Time now) {
+  if (!config_.has_tsc_deadline) return Fault();
   Advance(now);
   timer_.SetTscDeadline(value);
   Advance(now);  // a deadline in the past fires at once
   return Effect(Kind::kTimer);
 }
 
-// 11.4.8: version 14H, integrated APIC; bit 24 (directed EOI) is 0.
+// 11.4.8: version 14H, integrated APIC.
 uint32_t LocalApic::VersionRegister() const {
   const uint32_t max_lvt_entry = config_.has_cmci ? 6 : 5;
-  return max_lvt_entry << 16 | 0x14;
+  return max_lvt_entry << 16 | 0x14 | (config_.has_directed_eoi ? kVersionDirectedEoi : 0);
 }
 
 }  // namespace sipi::apic

@@ -2,6 +2,10 @@
 //
 // Source: SDM vol 3A, table 11-1 "Local APIC Register Address Map" (xAPIC) and table 11-6 "Local
 // APIC Register Address Map Supported by x2APIC", 11.12.1.3 "Reserved Bit Checking".
+//
+// Where the SDM leaves a choice: writing 1 to a read-only status bit (delivery status, remote IRR)
+// in x2APIC mode does not fault. 11.12.9 removes the ICR's delivery status without saying whether
+// the bit is reserved; Intel's processors ignore it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +21,12 @@ enum class Access : uint8_t { kReserved, kReadOnly, kWriteOnly, kReadWrite };
 
 // The ICR's defined bits below 32. Bit 12, delivery status, is read-only: ignored, no fault.
 inline constexpr uint32_t kIcrLowWritable = 0x000ccfff;
-inline constexpr uint32_t kSvrWritable = 0x3ff;  // bit 12 would need directed EOI
+
+// The SVR's defined bits. Bit 9, focus checking, is reserved since the Pentium 4 but must not
+// fault: 32-bit Linux sets it in x2APIC mode too.
+constexpr uint32_t SvrWritable(const ApicConfig& config) {
+  return 0xff | kSvrEnable | kSvrFocus | (config.has_directed_eoi ? kSvrSuppressEoi : 0);
+}
 
 // `offset` counts bytes into the register page; an x2APIC MSR's is (msr - 800H) * 16.
 constexpr Access RegisterAccess(uint32_t offset, bool x2apic, const ApicConfig& config) {
@@ -53,7 +62,8 @@ constexpr Access RegisterAccess(uint32_t offset, bool x2apic, const ApicConfig& 
     case Reg::kDfr:
     case Reg::kIcrHigh:
       return x2apic ? Access::kReserved : Access::kReadWrite;
-    case Reg::kApr:  // table 11-1, note: not supported since the Pentium 4, but no error either
+    case Reg::kApr:  // table 11-1, note: not supported since the Pentium 4, but no error either;
+                     // both read 0
     case Reg::kRrd:
       return x2apic ? Access::kReserved : Access::kReadOnly;
     default:
@@ -101,7 +111,7 @@ constexpr uint64_t X2ApicReservedBits(Reg reg, const ApicConfig& config) {
     case Reg::kSelfIpi:
       return ~uint64_t{0xff};
     case Reg::kSvr:
-      return ~uint64_t{kSvrWritable};
+      return ~uint64_t{SvrWritable(config)};
     case Reg::kIcrLow:
       return uint32_t{~(kIcrLowWritable | kIcrDeliveryStatus)};  // all of 63:32 is destination
     case Reg::kTimerInitial:

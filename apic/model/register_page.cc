@@ -4,6 +4,7 @@
 #include "apic/model/local_apic.h"
 #include "apic/model/register_map.h"
 #include "apic/regs/destination.h"
+#include "apic/regs/error_status.h"
 
 namespace sipi::apic {
 namespace {
@@ -40,8 +41,8 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
   tpr_ = static_cast<uint8_t>(page.Get(Reg::kTpr));
   ldr_ = page.Get(Reg::kLdr) & kLdrXApicMask;
   dfr_ = page.Get(Reg::kDfr) | kDfrFixedOnes;
-  svr_ = page.Get(Reg::kSvr) & kSvrWritable;
-  esr_ = page.Get(Reg::kEsr) & 0xff;
+  svr_ = page.Get(Reg::kSvr) & SvrWritable(config_);
+  esr_ = page.Get(Reg::kEsr) & kEsrDefined;
   icr_low_ = page.Get(Reg::kIcrLow) & kIcrLowWritable;
   const uint32_t high = page.Get(Reg::kIcrHigh);
   icr_dest_ = mode() == ApicMode::kX2Apic ? high : high >> 24;
@@ -49,7 +50,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
     const LvtEntry entry = static_cast<LvtEntry>(i);
     if (entry == LvtEntry::kCmci && !config_.has_cmci) continue;
     const uint32_t value = page.Get(LvtReg(entry));
-    LvtRef(entry) = value & LvtReadOnly(entry);
+    LvtRef(entry) = value & LvtReadOnly(entry) & kLvtRemoteIrr;  // delivery is over: status idle
     StoreLvt(entry, value);
   }
   for (size_t i = 0; i < 8; ++i) {
@@ -60,6 +61,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
   // "The local APIC will never set an IRR bit in the range 0 to 15."
   irr_.SetRegister(0, irr_.Register(0) & 0xffff0000);
   isr_.SetRegister(0, isr_.Register(0) & 0xffff0000);
+  tmr_.SetRegister(0, tmr_.Register(0) & 0xffff0000);
   timer_.SetDivide(page.Get(Reg::kTimerDivide), now);
   timer_.Restore(page.Get(Reg::kTimerInitial), page.Get(Reg::kTimerCurrent), now);
 }

@@ -3,6 +3,9 @@
 //
 // As KVM has it: in x2APIC mode the ID register holds all 32 bits (KVM_CAP_X2APIC_API) and the ICR
 // is split over 300H and 310H.
+//
+// Not in a page, and so lost when one is restored: IA32_APIC_BASE, IA32_TSC_DEADLINE, and errors
+// that no write to ESR has made visible yet.
 #pragma once
 
 #include <array>

@@ -53,8 +53,15 @@ void RoutingTable::Publish(CpuNumber cpu, const RoutingState& state) {
 uint64_t RoutingTable::RequiredBits(const Icr& icr) {
   constexpr uint64_t kEnabled = uint64_t{1} << 38;  // RoutingState::software_enabled
   constexpr uint64_t kPowered = uint64_t{3} << 36;  // RoutingState::mode is not kDisabled
-  const bool fixed = icr.mode == DeliveryMode::kFixed || icr.mode == DeliveryMode::kLowestPriority;
-  return fixed ? kEnabled : kPowered;
+  switch (icr.mode) {
+    case DeliveryMode::kSmi:
+    case DeliveryMode::kNmi:
+    case DeliveryMode::kInit:
+    case DeliveryMode::kStartUp:
+      return kPowered;
+    default:
+      return kEnabled;
+  }
 }
 
 }  // namespace sipi::apic

@@ -15,7 +15,11 @@
 //   x2APIC sender can start it; not to the low 8 bits, which would be another CPU's.
 // - Lowest priority: the least task priority published; among equals, the vector chooses. With
 //   "all excluding self" it never comes back to the sender.
-// Not modelled: focus processor, redirection hint, interrupt remapping.
+// - Level-triggered IPIs count as edge-triggered (table 11-3, note 2), and the level bit has no
+//   meaning, but for INIT: level 0 with level trigger stays the de-assert message of old, which
+//   changes nothing (11.4.7.4).
+// Not modelled: focus processor (11.6.2.4: not supported since Xeon), redirection hint, interrupt
+// remapping, the arbitration ID (11.7: of the APIC bus).
 #pragma once
 
 #include <atomic>
@@ -34,8 +38,10 @@
 namespace sipi::apic {
 
 // Does this command reach anybody at all? Table 11-3: with the shorthands "self" and "all including
-// self" only Fixed is valid; anything else has no effect here. So has a reserved delivery mode, and
-// INIT level de-assert (level trigger, level 0), which since the Pentium 4 does nothing.
+// self" only Fixed is valid; anything else has no effect here. So have the reserved delivery modes
+// 3 (remote read, in the parts that had an APIC bus) and 7 (ExtINT, which only an LVT entry or a
+// device can send), and INIT level de-assert (level trigger, level 0), which since the Pentium 4
+// does nothing.
 constexpr bool IsDeliverable(const Icr& icr) {
   switch (icr.mode) {
     case DeliveryMode::kReserved3:
@@ -102,7 +108,8 @@ class RoutingTable {
   uint64_t Word(uint32_t cpu) const { return words_[cpu].load(std::memory_order_relaxed); }
   std::atomic<uint64_t>& XApicCpus() const { return words_[ids_.size()]; }
   size_t Hash(uint32_t id) const { return id * 0x9e3779b1u >> hash_shift_; }
-  // Fixed and lowest-priority interrupts need a software-enabled APIC, the others a powered one.
+  // 11.4.7.2: a software-disabled APIC responds to INIT, NMI, SMI and SIPI only; fixed, lowest
+  // priority and ExtINT need a software-enabled one.
   static bool Reachable(uint64_t word, uint64_t required) { return (word & required) != 0; }
   static uint64_t RequiredBits(const Icr& icr);
 

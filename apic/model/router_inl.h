@@ -1,4 +1,6 @@
 // The templates of router.h. Include that one.
+//
+// Source: SDM vol 3A, 11.6.2.1 to 11.6.2.4, 11.11 (messages of devices), 11.12.10.
 #pragma once
 
 #include "apic/model/router.h"

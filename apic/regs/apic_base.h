@@ -2,6 +2,12 @@
 //
 // Source: SDM vol 3A, 11.4.4 "Local APIC Status and Location" and 11.12.5 "x2APIC State
 // Transitions", figure 11-27.
+//
+// Where the SDM leaves a choice:
+// - The BSP flag (bit 8) can be written, as the table of MSRs in vol 4 has it (R/W).
+// - An APIC that was disabled can be enabled again without a reset (11.4.3 says that processors
+//   with the 3-wire bus could not).
+// - The base can be moved in every mode; in x2APIC mode nothing is there to be seen of it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // Logical destinations: LDR, DFR and the x2APIC logical ID. Freestanding.
 //
 // Source: SDM vol 3A, 11.6.2.2 "Logical Destination Mode" and 11.12.10 "Determining IPI Destination
-// in x2APIC Mode".
+// in x2APIC Mode". Of the cluster model's two forms the flat one; to software the hierarchical one,
+// which needs cluster managers in the chipset, looks the same.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // The interrupt command register as a value. Freestanding.
 //
 // Source: SDM vol 3A, 11.6.1 "Interrupt Command Register (ICR)" (xAPIC) and 11.12.9 "ICR Operation
-// in x2APIC Mode".
+// in x2APIC Mode". Which combinations are valid (table 11-3) is apic/model/router.h's; table 11-4
+// is that of the P6 family and not used.
 #pragma once
 
 #include <cstdint>

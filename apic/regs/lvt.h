@@ -1,6 +1,6 @@
 // The local vector table's entries: which bits each has, and what they mean. Freestanding.
 //
-// Source: SDM vol 3A, 11.5.1 "Local Vector Table", figure 11-8.
+// Source: SDM vol 3A, 11.5.1 "Local Vector Table", figure 11-8. Not here: AMD's extended entries.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 //
 // Source: SDM vol 3A, 11.4.1 "The Local APIC Block Diagram", table 11-1 (xAPIC offsets)
 // and 11.12.1.2 "x2APIC Register Address Space", table 11-6 (an x2APIC MSR is 0x800 + offset / 16).
+// Which register exists in which mode: apic/model/register_map.h.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +54,12 @@ inline constexpr uint64_t kApicBaseEnable = 1u << 11;  // EN
 
 inline constexpr uint32_t kMsrTscDeadline = 0x6e0;  // IA32_TSC_DEADLINE, 11.5.4.1
 
-inline constexpr uint32_t kSvrReset = 0x000000ff;  // 11.4.7.1
-inline constexpr uint32_t kSvrEnable = 1u << 8;    // APIC software enable, 11.9
-inline constexpr uint32_t kLvtMasked = 1u << 16;   // 11.5.1; also every LVT's reset value
+inline constexpr uint32_t kSvrReset = 0x000000ff;      // 11.4.7.1
+inline constexpr uint32_t kSvrEnable = 1u << 8;        // APIC software enable, 11.9
+inline constexpr uint32_t kSvrFocus = 1u << 9;         // focus checking; no meaning since Pentium 4
+inline constexpr uint32_t kSvrSuppressEoi = 1u << 12;  // no EOI broadcast, 11.8.5
+inline constexpr uint32_t kVersionDirectedEoi = 1u << 24;  // that bit can be set, 11.4.8
+inline constexpr uint32_t kLvtMasked = 1u << 16;           // 11.5.1; also every LVT's reset value
 inline constexpr uint32_t kLvtTimerOneShot = 0u << 17;
 inline constexpr uint32_t kLvtTimerPeriodic = 1u << 17;
 inline constexpr uint32_t kLvtTimerTscDeadline = 2u << 17;

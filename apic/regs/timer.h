@@ -1,6 +1,7 @@
 // The APIC timer's divide configuration register. Freestanding.
 //
 // Source: SDM vol 3A, 11.5.4 "APIC Timer", figure 11-10: bits 0, 1 and 3 hold the divisor's code.
+// What the timer does with it: apic/model/apic_timer.h.
 #pragma once
 
 #include <cstdint>

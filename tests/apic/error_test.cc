@@ -109,5 +109,55 @@ TEST(ErrorTest, LvtWithIllegalVectorIsAnErrorWhenItDelivers) {
   EXPECT_EQ(apic.ReadMmio(0x280, Time{}), kEsrReceiveIllegalVector);
 }
 
+// 11.5.3, bit 4: the IPI is not sent, and an illegal vector in it goes unnoticed.
+TEST(ErrorTest, UnsupportedLowestPriorityIpiLogsRedirectableIpiAlone) {
+  LocalApic apic(ApicId(0), false, {.has_lowest_priority_ipi = false});
+  (void)apic.WriteMmio(0x0f0, 0x1ff, Time{});
+  EXPECT_EQ(apic.WriteMmio(0x300, 0x00000105, Time{}).kind, WriteEffect::Kind::kNone);
+  (void)apic.WriteMmio(0x280, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x280, Time{}), kEsrRedirectableIpi);
+  EXPECT_EQ(apic.ReadMmio(0x300, Time{}), 0x00000105u);
+  EXPECT_EQ(apic.counters().Sent(DeliveryMode::kLowestPriority), 0u);
+}
+
+TEST(ErrorTest, SupportedLowestPriorityIpiIsSent) {
+  LocalApic apic = EnabledXApic();
+  EXPECT_EQ(apic.WriteMmio(0x300, 0x00000131, Time{}).kind, WriteEffect::Kind::kIpi);
+  (void)apic.WriteMmio(0x280, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x280, Time{}), 0u);
+}
+
+// 11.5.3, bit 5: lowest priority too; of the other delivery modes the vector is none.
+TEST(ErrorTest, SendIllegalVectorConcernsFixedAndLowestPriorityOnly) {
+  for (const uint32_t delivery_mode : {0u, 1u, 2u, 4u, 5u, 6u}) {
+    LocalApic apic = EnabledXApic();
+    (void)apic.WriteMmio(0x300, delivery_mode << 8 | 0x0f, Time{});
+    (void)apic.WriteMmio(0x280, 0, Time{});
+    EXPECT_EQ(apic.ReadMmio(0x280, Time{}), delivery_mode < 2 ? kEsrSendIllegalVector : 0u)
+        << delivery_mode;
+  }
+}
+
+// 11.5.3: errors of one period come out together.
+TEST(ErrorTest, ErrorsAddUpUntilEsrIsWritten) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.ReadMmio(kReservedOffset, Time{});
+  (void)apic.WriteMmio(0x300, 0x0000000f, Time{});
+  apic.Accept(Vector(3));
+  (void)apic.WriteMmio(0x280, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x280, Time{}),
+            kEsrIllegalRegister | kEsrSendIllegalVector | kEsrReceiveIllegalVector);
+}
+
+// 11.12.8: in x2APIC mode only 0 can be written.
+TEST(ErrorTest, X2ApicEsrTakesOnlyZero) {
+  LocalApic apic = EnabledX2Apic();
+  apic.Accept(Vector(0));
+  EXPECT_TRUE(apic.WriteMsr(0x828, 1, Time{}).fault);
+  EXPECT_EQ(apic.ReadMsr(0x828, Time{}).value, 0u);
+  EXPECT_FALSE(apic.WriteMsr(0x828, 0, Time{}).fault);
+  EXPECT_EQ(apic.ReadMsr(0x828, Time{}).value, kEsrReceiveIllegalVector);
+}
+
 }  // namespace
 }  // namespace sipi::apic

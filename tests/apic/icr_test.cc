@@ -112,5 +112,34 @@ TEST(IcrTest, SentMessagesAreCountedByDeliveryMode) {
   EXPECT_EQ(apic.counters().broadcast_ipi, 3u);
 }
 
+// Table 11-3, note 2: the local APIC issues a level-triggered IPI as an edge-triggered one.
+TEST(IcrTest, LevelTriggeredSelfIpiArrivesAsEdge) {
+  LocalApic apic = EnabledXApic();
+  EXPECT_EQ(apic.WriteMmio(0x300, 0x0004c0f1, Time{}).kind, Kind::kSelfIpi);
+  EXPECT_TRUE(apic.Pending(Vector(0xf1)));
+  EXPECT_FALSE(apic.LevelTriggered(Vector(0xf1)));
+}
+
+// 11.6.1: the high half alone sends nothing, and the low half can be written again and again.
+TEST(IcrTest, DestinationStaysForTheNextCommand) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x310, 0x07000000, Time{});
+  EXPECT_EQ(apic.WriteMmio(0x300, 0x00004500, Time{}).icr.dest, 7u);
+  EXPECT_EQ(apic.WriteMmio(0x300, 0x00004608, Time{}).icr.dest, 7u);
+}
+
+// 11.4.7.2: what an APIC refuses while software-disabled includes its own.
+TEST(IcrTest, SoftwareDisabledApicRefusesItsSelfIpi) {
+  LocalApic apic(ApicId(0), true);
+  (void)apic.WriteMmio(0x300, 0x000440f1, Time{});
+  EXPECT_FALSE(apic.Pending(Vector(0xf1)));
+}
+
+// 11.12.9: the destination is all 32 bits of the high half, whatever it holds.
+TEST(IcrTest, X2ApicDestinationIsThirtyTwoBits) {
+  LocalApic apic = EnabledX2Apic();
+  EXPECT_EQ(apic.WriteMsr(0x830, 0xfedcba98'00004031, Time{}).icr.dest, 0xfedcba98u);
+}
+
 }  // namespace
 }  // namespace sipi::apic

@@ -141,5 +141,69 @@ TEST(InterruptTest, RegistersShowEachVectorInItsWord) {
   EXPECT_EQ(apic.ReadMmio(0x170, Time{}), 0x80000000u);
 }
 
+// 11.8.5: TMR keeps saying what kind of interrupt it was; only the broadcast is left out.
+TEST(InterruptTest, SuppressedEoiOfALevelInterruptIsNotBroadcast) {
+  LocalApic apic(ApicId(0), false, {.has_directed_eoi = true});
+  (void)apic.WriteMmio(0x0f0, 0x11ff, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x0f0, Time{}), 0x11ffu);
+  apic.Accept(Vector(0x41), true);
+  apic.Acknowledge(Vector(0x41));
+  const WriteEffect effect = apic.WriteMmio(0x0b0, 0, Time{});
+  EXPECT_EQ(effect.kind, Kind::kEoi);
+  EXPECT_EQ(effect.eoi_vector, Vector(0x41));
+  EXPECT_FALSE(effect.eoi_level);
+  EXPECT_TRUE(apic.LevelTriggered(Vector(0x41)));
+}
+
+TEST(InterruptTest, DirectedEoiIsOfferedByVersionBit24) {
+  LocalApic apic(ApicId(0), false, {.has_directed_eoi = true});
+  EXPECT_EQ(apic.ReadMmio(0x030, Time{}), 0x01060014u);
+}
+
+TEST(InterruptTest, WithDirectedEoiSvrBit12IsNotReserved) {
+  LocalApic with(ApicId(0), false, {.has_directed_eoi = true});
+  with.Reset(false, ApicMode::kX2Apic);
+  EXPECT_FALSE(with.WriteMsr(0x80f, 0x11ff, Time{}).fault);
+  EXPECT_TRUE(EnabledX2Apic().WriteMsr(0x80f, 0x11ff, Time{}).fault);
+}
+
+TEST(InterruptTest, EoiStillClearsRemoteIrrWhenItsBroadcastIsSuppressed) {
+  LocalApic apic(ApicId(0), false, {.has_directed_eoi = true});
+  (void)apic.WriteMmio(0x0f0, 0x11ff, Time{});
+  (void)apic.WriteMmio(0x350, 0x8041, Time{});
+  ASSERT_EQ(apic.RaiseLocal(LvtEntry::kLint0), LocalDelivery::kFixed);
+  apic.Acknowledge(Vector(0x41));
+  (void)apic.WriteMmio(0x0b0, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x350, Time{}), 0x8041u);
+}
+
+// 11.8.3.1: the same class with TPR's sub-class kept, the lower one without.
+TEST(InterruptTest, PprOfAnIdleApicIsTpr) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x080, 0x0a, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x0a0, Time{}), 0x0au);
+}
+
+// 11.8.3: class 0 holds nothing back, class 15 everything.
+TEST(InterruptTest, TprClass15HoldsBackEveryVector) {
+  LocalApic apic = EnabledXApic();
+  apic.Accept(Vector(0xff));
+  apic.SetCr8(15);
+  EXPECT_EQ(apic.HighestDeliverable(), std::nullopt);
+  apic.SetCr8(0);
+  EXPECT_EQ(apic.HighestDeliverable(), Vector(0xff));
+}
+
+// 11.8.4, note: IRR holds one more of a vector that is in service.
+TEST(InterruptTest, EoiUncoversTheSecondInterruptOfTheSameVector) {
+  LocalApic apic = EnabledXApic();
+  apic.Accept(Vector(0x31));
+  apic.Acknowledge(Vector(0x31));
+  apic.Accept(Vector(0x31));
+  EXPECT_EQ(apic.HighestDeliverable(), std::nullopt);
+  (void)apic.WriteMmio(0x0b0, 0, Time{});
+  EXPECT_EQ(apic.HighestDeliverable(), Vector(0x31));
+}
+
 }  // namespace
 }  // namespace sipi::apic

@@ -1,6 +1,8 @@
 // The LVT: LINT pins, thermal, performance and CMCI entries, masks.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/apic/apic_builders.h"
 
 namespace sipi::apic {
@@ -118,6 +120,84 @@ TEST(LocalInterruptTest, WithoutCmciItsEntryDoesNotExist) {
   apic.Reset(false, ApicMode::kX2Apic);
   EXPECT_TRUE(apic.ReadMsr(0x82f, Time{}).fault);
   EXPECT_EQ(apic.ReadMsr(0x803, Time{}).value, 0x00050014u);
+}
+
+// 11.4.3 and 6.3.1: without an APIC the pins are INTR and NMI.
+TEST(LocalInterruptTest, PinsOfADisabledApicAreIntrAndNmi) {
+  LocalApic apic = EnabledXApic();
+  ASSERT_FALSE(apic.WriteApicBase(kApicBaseGpa).fault);
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kLint0), LocalDelivery::kExtInt);
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kLint1), LocalDelivery::kNmi);
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kThermal), LocalDelivery::kNone);
+}
+
+// 11.4.7.2: the masks hold the pins of a software-disabled one back.
+TEST(LocalInterruptTest, PinsOfASoftwareDisabledApicAreMasked) {
+  LocalApic apic(ApicId(0), true);
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kLint0), LocalDelivery::kNone);
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kLint1), LocalDelivery::kNone);
+}
+
+// 11.5.1: SMI and NMI from every entry with a delivery mode, INIT and ExtINT from the pins alone.
+TEST(LocalInterruptTest, DeliveryModesFollowTheEntry) {
+  const std::array<LvtEntry, 5> entries = {LvtEntry::kCmci, LvtEntry::kThermal, LvtEntry::kPerf,
+                                           LvtEntry::kLint0, LvtEntry::kLint1};
+  for (const LvtEntry entry : entries) {
+    const bool pin = entry == LvtEntry::kLint0 || entry == LvtEntry::kLint1;
+    const auto raise = [&](uint32_t delivery_mode) {
+      LocalApic apic = EnabledXApic();
+      (void)apic.WriteMmio(static_cast<uint32_t>(LvtReg(entry)), delivery_mode << 8 | 0x51, Time{});
+      return apic.RaiseLocal(entry);
+    };
+    EXPECT_EQ(raise(0), LocalDelivery::kFixed);
+    EXPECT_EQ(raise(1), LocalDelivery::kNone);  // reserved
+    EXPECT_EQ(raise(2), LocalDelivery::kSmi);
+    EXPECT_EQ(raise(3), LocalDelivery::kNone);  // reserved
+    EXPECT_EQ(raise(4), LocalDelivery::kNmi);
+    EXPECT_EQ(raise(5), pin ? LocalDelivery::kInit : LocalDelivery::kNone);
+    EXPECT_EQ(raise(6), LocalDelivery::kNone);  // reserved
+    EXPECT_EQ(raise(7), pin ? LocalDelivery::kExtInt : LocalDelivery::kNone);
+  }
+}
+
+// 11.5.1: ExtINT, NMI and SMI bypass IRR; the vector field means nothing.
+TEST(LocalInterruptTest, ExtIntAndNmiLeaveIrrAlone) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x350, 0x751, Time{});
+  (void)apic.WriteMmio(0x360, 0x452, Time{});
+  (void)apic.RaiseLocal(LvtEntry::kLint0);
+  (void)apic.RaiseLocal(LvtEntry::kLint1);
+  EXPECT_FALSE(apic.Pending(Vector(0x51)));
+  EXPECT_FALSE(apic.Pending(Vector(0x52)));
+}
+
+// 11.5.1, delivery status: every interrupt is accepted at once, so the entry is idle again.
+TEST(LocalInterruptTest, DeliveryStatusIsIdle) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x350, 0x1051, Time{});
+  (void)apic.RaiseLocal(LvtEntry::kLint0);
+  EXPECT_EQ(apic.ReadMmio(0x350, Time{}) & kLvtDeliveryStatus, 0u);
+}
+
+// 11.5.1, mask: "remains set until software clears it"; until then no second overflow interrupts.
+TEST(LocalInterruptTest, PerformanceEntryStaysMaskedUntilSoftwareClearsIt) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x340, 0x51, Time{});
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kPerf), LocalDelivery::kFixed);
+  apic.Acknowledge(Vector(0x51));
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kPerf), LocalDelivery::kNone);
+  (void)apic.WriteMmio(0x340, 0x51, Time{});
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kPerf), LocalDelivery::kFixed);
+}
+
+TEST(LocalInterruptTest, ThermalAndCmciEntriesDoNotMaskThemselves) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x330, 0x51, Time{});
+  (void)apic.WriteMmio(0x2f0, 0x52, Time{});
+  (void)apic.RaiseLocal(LvtEntry::kThermal);
+  (void)apic.RaiseLocal(LvtEntry::kCmci);
+  EXPECT_EQ(apic.ReadMmio(0x330, Time{}), 0x51u);
+  EXPECT_EQ(apic.ReadMmio(0x2f0, Time{}), 0x52u);
 }
 
 }  // namespace

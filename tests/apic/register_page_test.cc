@@ -78,5 +78,35 @@ TEST(RegisterPageTest, RestoringRefusesReservedBits) {
   EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x03000000u);
 }
 
+// Found by the fuzzer: nothing would ever have set such an entry to idle again.
+TEST(RegisterPageTest, RestoredDeliveryStatusIsIdle) {
+  LocalApic apic = EnabledXApic();
+  RegisterPage page = apic.ToPage(Time{});
+  page.Set(Reg::kLvtThermal, 0x11041);
+  page.Set(Reg::kIcrLow, 0x01031);
+  apic.FromPage(page, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x330, Time{}), 0x10041u);
+  EXPECT_EQ(apic.ReadMmio(0x300, Time{}), 0x00031u);
+}
+
+// Found by the fuzzer: bits 3:0 are errors of a bus that is not there.
+TEST(RegisterPageTest, RestoredEsrHasDefinedBitsOnly) {
+  LocalApic apic = EnabledXApic();
+  RegisterPage page = apic.ToPage(Time{});
+  page.Set(Reg::kEsr, 0xffffffff);
+  apic.FromPage(page, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x280, Time{}), 0xf0u);
+}
+
+// Found by the fuzzer: a disabled APIC that is given a page stays unreachable.
+TEST(RegisterPageTest, RestoredDisabledApicIsNotRoutedTo) {
+  LocalApic apic = EnabledXApic();
+  ASSERT_FALSE(apic.WriteApicBase(kApicBaseGpa).fault);
+  RegisterPage page = apic.ToPage(Time{});
+  page.Set(Reg::kSvr, 0x1ff);
+  apic.FromPage(page, Time{});
+  EXPECT_FALSE(apic.Routing().software_enabled);
+}
+
 }  // namespace
 }  // namespace sipi::apic

@@ -305,5 +305,61 @@ TEST(RouterTest, RoutingStateSurvivesPacking) {
   EXPECT_EQ(RoutingState::Unpack(state.Pack()), state);
 }
 
+// 11.4.7.2: INIT, NMI, SMI and SIPI are what a software-disabled APIC answers; ExtINT is not.
+TEST(RouterTest, SoftwareDisabledCpuGetsNoExtIntOfADevice) {
+  RoutingTable table = XApicMachine(2);
+  RoutingState state = XApicState(2);
+  state.software_enabled = false;
+  table.Publish(CpuNumber(1), state);
+  Targets targets;
+  table.ForEachDeviceTarget(Message(DeliveryMode::kExtInt, Shorthand::kNone, 1),
+                            [&](CpuNumber cpu) { targets.push_back(cpu.value); });
+  EXPECT_EQ(targets, Targets{});
+}
+
+// 11.6.1: the IPI "may be redirected back to the issuing processor"; here it never is.
+TEST(RouterTest, LowestPriorityToAllButSelfNeverComesBack) {
+  const RoutingTable table = XApicMachine(4);
+  for (uint8_t vector = 0x30; vector < 0x38; ++vector) {
+    Icr icr = Message(DeliveryMode::kLowestPriority, Shorthand::kAllExcludingSelf);
+    icr.vector = Vector(vector);
+    const Targets one = TargetsOf(table, icr, 2);
+    ASSERT_EQ(one.size(), 1u);
+    EXPECT_NE(one[0], 2u);
+  }
+}
+
+TEST(RouterTest, LowestPriorityToOnePhysicalIdIsAsFixed) {
+  const RoutingTable table = X2ApicMachine(DenseIds(4));
+  EXPECT_EQ(TargetsOf(table, Message(DeliveryMode::kLowestPriority, Shorthand::kNone, 3)),
+            Targets{3});
+}
+
+// 11.6.2.2, cluster model: 15 clusters of four; another cluster's bits do not count.
+TEST(RouterTest, XApicClusterModelKeepsFifteenClustersApart) {
+  RoutingTable table(DenseIds(60));
+  for (uint32_t cpu = 0; cpu < 60; ++cpu) {
+    const uint32_t logical = (cpu / 4) << 4 | 1u << (cpu % 4);
+    table.Publish(CpuNumber(cpu), XApicState(static_cast<uint8_t>(logical), 0));
+  }
+  for (uint32_t cluster = 0; cluster < 15; ++cluster) {
+    EXPECT_EQ(TargetsOf(table, Logical(cluster << 4 | 0xa)),
+              (Targets{cluster * 4 + 1, cluster * 4 + 3}));
+  }
+  EXPECT_EQ(TargetsOf(table, Logical(0xff)).size(), 60u);
+}
+
+// 11.12.10: FFFFFFFFH in logical mode; a lower one of all ones is cluster FFFFH's.
+TEST(RouterTest, X2ApicLogicalFFIsNoBroadcast) {
+  const RoutingTable table = X2ApicMachine(DenseIds(20));
+  EXPECT_EQ(TargetsOf(table, Logical(0xff)), (Targets{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// 11.12.10.2: the wider part of the ID is the cluster.
+TEST(RouterTest, X2ApicClusterTakesSixteenBitsOfTheId) {
+  const RoutingTable table = X2ApicMachine({ApicId(0), ApicId(0xabcd3), ApicId(0xabcd5)});
+  EXPECT_EQ(TargetsOf(table, Logical(0xabcd0020)), Targets{2});
+}
+
 }  // namespace
 }  // namespace sipi::apic

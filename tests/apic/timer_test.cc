@@ -254,5 +254,58 @@ TEST(TimerTest, LongestPossibleCountDoesNotOverflow) {
   EXPECT_EQ(apic.NextDeadlineNs(AtNs(0)), 22'906'492'240'000u);
 }
 
+// 11.5.4.1: "reads zero and writes are ignored" is for a processor that has the MSR.
+TEST(TimerTest, WithoutTscDeadlineItsMsrFaults) {
+  LocalApic apic(ApicId(0), false, {.has_tsc_deadline = false});
+  EXPECT_TRUE(apic.ReadTscDeadlineMsr(Time{}).fault);
+  EXPECT_TRUE(apic.WriteTscDeadline(5000, Time{}).fault);
+  EXPECT_FALSE(EnabledXApic().ReadTscDeadlineMsr(Time{}).fault);
+}
+
+// 11.5.4.1: a new value moves the deadline, forward or backward.
+TEST(TimerTest, NewTscDeadlineReplacesTheOld) {
+  LocalApic apic = TimerIn(kDeadline);
+  (void)apic.WriteTscDeadline(5000, Time{});
+  (void)apic.WriteTscDeadline(3000, Time{});
+  EXPECT_EQ(apic.ReadTscDeadlineMsr(Time{}).value, 3000u);
+  EXPECT_TRUE(apic.Advance({.ns = 0, .tsc = 3000}));
+  EXPECT_FALSE(apic.Advance({.ns = 0, .tsc = 5000}));
+}
+
+// 11.5.4.1: writing the entry without a change of mode leaves an armed deadline armed.
+TEST(TimerTest, NewVectorKeepsTheTscDeadline) {
+  LocalApic apic = TimerIn(kDeadline);
+  (void)apic.WriteTscDeadline(5000, Time{});
+  (void)apic.WriteMmio(0x320, 0x400ee, Time{});
+  EXPECT_TRUE(apic.Advance({.ns = 0, .tsc = 5000}));
+  EXPECT_TRUE(apic.Pending(Vector(0xee)));
+}
+
+// 11.4.7.3: INIT is a change of mode too.
+TEST(TimerTest, InitDisarmsTheTscDeadline) {
+  LocalApic apic = TimerIn(kDeadline);
+  (void)apic.WriteTscDeadline(5000, Time{});
+  apic.Init();
+  EXPECT_EQ(apic.ReadTscDeadline(Time{}), 0u);
+  EXPECT_FALSE(apic.Advance({.ns = 0, .tsc = 9000}));
+}
+
+// 11.5.4: "a write of 0 to the initial-count register effectively stops" a one-shot as well.
+TEST(TimerTest, InitialCountZeroStopsOneShot) {
+  LocalApic apic = TimerIn(kOneShot);
+  (void)apic.WriteMmio(0x380, 1000, AtNs(0));
+  (void)apic.WriteMmio(0x380, 0, AtNs(500));
+  EXPECT_FALSE(apic.Advance(AtNs(5000)));
+  EXPECT_EQ(apic.ReadMmio(0x390, AtNs(500)), 0u);
+}
+
+// Table 11-2: mode 11B is reserved.
+TEST(TimerTest, ReservedModeNeverExpires) {
+  LocalApic apic = TimerIn(0x600ef);
+  (void)apic.WriteMmio(0x380, 1000, AtNs(0));
+  EXPECT_EQ(apic.NextDeadlineNs(AtNs(0)), std::nullopt);
+  EXPECT_FALSE(apic.Advance(AtNs(5000)));
+}
+
 }  // namespace
 }  // namespace sipi::apic

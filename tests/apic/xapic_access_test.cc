@@ -86,5 +86,75 @@ TEST(XApicAccessTest, DisabledApicReadsAllOnes) {
   EXPECT_EQ(apic.ReadMmio(0x030, Time{}), 0xffffffffu);
 }
 
+// 11.4.1: only bytes 0 to 3 of a register exist; what touches more is undefined.
+TEST(XApicAccessTest, NarrowLoadGivesItsPartOfTheRegister) {
+  LocalApic apic = EnabledXApic(ApicId(0xab));
+  EXPECT_EQ(apic.LoadMmio(0x020, 4, Time{}), 0xab000000u);
+  EXPECT_EQ(apic.LoadMmio(0x023, 1, Time{}), 0xabu);
+  EXPECT_EQ(apic.LoadMmio(0x022, 2, Time{}), 0xab00u);
+  EXPECT_EQ(apic.LoadMmio(0x0f0, 2, Time{}), 0x1ffu);
+}
+
+TEST(XApicAccessTest, LoadThatTouchesBytes4To15GivesZero) {
+  LocalApic apic = EnabledXApic();
+  EXPECT_EQ(apic.LoadMmio(0x0f0, 8, Time{}), 0u);
+  EXPECT_EQ(apic.LoadMmio(0x0f2, 4, Time{}), 0u);
+  EXPECT_EQ(apic.LoadMmio(0x0f4, 1, Time{}), 0u);
+  EXPECT_EQ(ErrorsOf(apic), 0u);
+}
+
+TEST(XApicAccessTest, OnlyAlignedStoresOf4BytesCount) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.StoreMmio(0x080, 1, 0x50, Time{});
+  (void)apic.StoreMmio(0x080, 2, 0x50, Time{});
+  (void)apic.StoreMmio(0x080, 8, 0x50, Time{});
+  (void)apic.StoreMmio(0x081, 4, 0x50, Time{});
+  EXPECT_EQ(apic.tpr(), 0);
+  EXPECT_EQ(apic.StoreMmio(0x080, 4, 0x50, Time{}).kind, Kind::kPriority);
+  EXPECT_EQ(apic.tpr(), 0x50);
+  EXPECT_EQ(ErrorsOf(apic), 0u);
+}
+
+// 11.5.3, bit 7: whatever the size.
+TEST(XApicAccessTest, ReservedRegisterIsAnErrorAtEverySize) {
+  for (const uint32_t bytes : {1u, 2u, 4u, 8u}) {
+    LocalApic loads = EnabledXApic();
+    (void)loads.LoadMmio(0x048, bytes, Time{});
+    EXPECT_EQ(ErrorsOf(loads), kEsrIllegalRegister) << bytes;
+    LocalApic stores = EnabledXApic();
+    (void)stores.StoreMmio(0x048, bytes, 0, Time{});
+    EXPECT_EQ(ErrorsOf(stores), kEsrIllegalRegister) << bytes;
+  }
+}
+
+TEST(XApicAccessTest, DisabledApicReadsAllOnesAtEverySize) {
+  LocalApic apic = EnabledXApic();
+  ASSERT_FALSE(apic.WriteApicBase(kApicBaseGpa).fault);
+  EXPECT_EQ(apic.LoadMmio(0x030, 1, Time{}), 0xffu);
+  EXPECT_EQ(apic.LoadMmio(0x030, 8, Time{}), ~uint64_t{0});
+  EXPECT_EQ(apic.StoreMmio(0x080, 4, 0x50, Time{}).kind, Kind::kNone);
+}
+
+// Table 11-1, note: "the illegal register access bit of the ESR will not be set".
+TEST(XApicAccessTest, AprAndRemoteReadAreZeroWithoutAnError) {
+  LocalApic apic = EnabledXApic();
+  apic.Accept(Vector(0x91));
+  apic.SetCr8(4);
+  EXPECT_EQ(apic.ReadMmio(0x090, Time{}), 0u);
+  EXPECT_EQ(apic.ReadMmio(0x0c0, Time{}), 0u);
+  (void)apic.WriteMmio(0x090, 0xff, Time{});
+  (void)apic.WriteMmio(0x0c0, 0xff, Time{});
+  EXPECT_EQ(ErrorsOf(apic), 0u);
+}
+
+// Table 11-1: EOI is write-only; any value ends the interrupt (11.8.5 asks for 0).
+TEST(XApicAccessTest, EoiTakesAnyValueAndReadsZero) {
+  LocalApic apic = EnabledXApic();
+  apic.Accept(Vector(0x31));
+  apic.Acknowledge(Vector(0x31));
+  EXPECT_EQ(apic.ReadMmio(0x0b0, Time{}), 0u);
+  EXPECT_EQ(apic.WriteMmio(0x0b0, 0xdeadbeef, Time{}).kind, Kind::kEoi);
+}
+
 }  // namespace
 }  // namespace sipi::apic

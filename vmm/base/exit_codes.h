@@ -16,6 +16,7 @@ enum class ExitCode : int {
   kKvmNotPermitted = 8,   // /dev/kvm may not be opened
   kKvmNotADevice = 9,     // /dev/kvm is not KVM's device
   kKvmWrongVersion = 10,  // KVM speaks another API version than 12
+  kGuestReset = 11,       // a payload reset the machine
   kSignalBase = 128,      // 128 + n: ended by signal n
 };
 

@@ -82,6 +82,7 @@ void BuildParser(Parser& p) {
   p.run = AddVerb(p, "run", "Boot one machine and report its bring-up",
                   "  sipi run --cpus=64 --strategy=full+reuse --trace=full.json");
   AddMachineFlags(*p.run, p.flags, /*one_strategy=*/true);
+  AddPayloadFlags(*p.run, p.flags);
   p.compare_app = AddVerb(
       p, "compare", "Boot several strategies alternately and print one table",
       "  sipi compare --cpus=64 --strategies=serial,kick,full --runs=5 --json=compare.json");

@@ -16,6 +16,8 @@ void Say(const std::string& text) {
 
 void Say(const absl::Status& status) { Say(std::string(status.message())); }
 
+void SayText(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 bool Print(const std::string& text) {
   const absl::Status written = WriteResultFile("-", text);
   if (!written.ok()) Say(written);

@@ -12,6 +12,9 @@ namespace sipi {
 void Say(const std::string& text);
 void Say(const absl::Status& status);
 
+// A report on stderr, as it is: where standard output is the guest's.
+void SayText(const std::string& text);
+
 // Writes `text` to standard output. What fails (closed, full) is said; returns whether it worked.
 bool Print(const std::string& text);
 

@@ -25,7 +25,11 @@ constexpr TextFlag kMachineFlags[] = {
      "whose local APIC and INIT/SIPI: sipi's own model, KVM's with our I/O APIC, KVM's (default "
      "user)"},
     {"--apic", &R::apic, "x2apic|xapic",
-     "APIC mode of the guest; xapic takes 255 CPUs (default x2apic)"},
+     "APIC mode of the guest; xapic takes 255 CPUs (default x2apic; for a payload xapic, where its "
+     "IDs "
+     "fit)"},
+    {"--hide", &R::hide, "LIST",
+     "CPUID features that the guest does not see: x2apic, tsc-deadline"},
     {"--cpus", &R::cpus, "N", "number of vCPUs (default: the topology's or the profile's, else 4)"},
     {"--topology", &R::topology, "SPEC",
      "e.g. sockets=2,dies=1,cores=16,threads=2,nodes=2[,numbering=siblings-last][,stride=K]"},
@@ -100,6 +104,17 @@ constexpr TextFlag kSingleRunFlags[] = {
     {"--trace", &R::trace, "FILE", "write a trace for ui.perfetto.dev or chrome://tracing"},
 };
 
+constexpr TextFlag kPayloadFlags[] = {
+    {"--payload", &R::payload, "FILE",
+     "boot this image instead of sipi's own guest: ELF with PVH note, 64-bit ELF, multiboot 1; "
+     "ends "
+     "with its exit status"},
+    {"--append", &R::append, "TEXT", "the payload's command line"},
+    {"--icr", &R::icr, "sdm|kvm",
+     "what an interrupt command does that the SDM calls invalid (INIT or NMI to self): nothing, or "
+     "what KVM's APIC does (default sdm)"},
+};
+
 constexpr SwitchFlag kSwitches[] = {
     {"--init-deassert", &R::init_deassert, "also send the INIT level de-assert"},
     {"--count-instructions", &R::count_instructions,
@@ -132,6 +147,15 @@ void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy) {
         ->disable_flag_override();
   }
   AddKvmDeviceFlag(app, flags);
+}
+
+void AddPayloadFlags(CLI::App& app, RawFlags& flags) {
+  AddAll(app, flags, kPayloadFlags, "Payload");
+  app.add_option("--env", flags.environment,
+                 "a line of the payload's environment, handed over as a module; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->group("Payload")
+      ->allow_extra_args(false);
 }
 
 void AddKvmDeviceFlag(CLI::App& app, RawFlags& flags) {

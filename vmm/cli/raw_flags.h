@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 namespace sipi {
 
@@ -12,7 +13,8 @@ namespace sipi {
 struct RawFlags {
   std::string machine = "kvm";
   std::string irqchip = "user";
-  std::string apic = "x2apic";
+  std::string apic;  // not given: x2apic, for a payload xapic where the IDs allow it
+  std::string hide;
   std::string cpus;
   std::string topology;
   std::string apic_ids;
@@ -46,6 +48,11 @@ struct RawFlags {
   std::string scenario = "smpboot";
   std::string scenario_value = "0";
 
+  std::string payload;
+  std::string append;
+  std::vector<std::string> environment;
+  std::string icr = "sdm";
+
   std::string time_limit_s;
   std::string serial;
   std::string json;
@@ -58,6 +65,9 @@ struct RawFlags {
 // Adds the flags to `app`, filling `flags`, which must outlive it. `one_strategy`: also --strategy
 // and --trace, which make sense for a single run only.
 void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy);
+
+// --payload and what goes with it: for `sipi run`.
+void AddPayloadFlags(CLI::App& app, RawFlags& flags);
 
 // --kvm-device, which help does not show: another device file, for tests of what is said when KVM
 // cannot be used.

@@ -11,6 +11,7 @@
 #include "vmm/cli/serial_output.h"
 #include "vmm/machine/run.h"
 #include "vmm/report/file_writer.h"
+#include "vmm/report/payload_table.h"
 #include "vmm/report/run_json.h"
 #include "vmm/report/run_table.h"
 #include "vmm/report/trace_json.h"
@@ -47,7 +48,12 @@ bool WriteOutputs(const RawFlags& flags, const RunRecord& record) {
   };
   // The report first, so that whoever watches need not wait for large files.
   const bool stdout_is_data = flags.json == "-" || flags.trace == "-";
-  if (!flags.quiet && !stdout_is_data) ok = Print(RunTable(record));
+  if (record.payload) {
+    // Standard output is the guest's.
+    if (!flags.quiet) SayText(PayloadTable(record));
+  } else if (!flags.quiet && !stdout_is_data) {
+    ok = Print(RunTable(record));
+  }
   if (!flags.json.empty()) write(flags.json, RunJson(record), "--json");
   if (!flags.trace.empty()) write(flags.trace, TraceJson(record), "--trace");
   return ok;

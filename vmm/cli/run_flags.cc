@@ -49,6 +49,10 @@ absl::Status CheckMachineFlags(const RawFlags& flags, const RunConfig& config) {
     return only_kvm("--driver", "the simulator has no VMM that could sequence");
   }
   if (!flags.memory.empty()) return only_kvm("--memory", "the simulator has what its guest needs");
+  if (!flags.payload.empty()) return only_kvm("--payload", "the simulator runs sipi's own guest");
+  if (flags.icr != RawFlags().icr) {
+    return only_kvm("--icr", "the simulator's APIC does what the SDM says");
+  }
   if (flags.count_instructions) {
     return only_kvm("--count-instructions", "the simulator charges for steps, not instructions");
   }
@@ -66,10 +70,6 @@ absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
                                                             {{"user", IrqchipKind::kUser},
                                                              {"split", IrqchipKind::kSplit},
                                                              {"kernel", IrqchipKind::kKernel}}));
-  ASSIGN_OR_RETURN(config.apic_mode,
-                   ParseChoice<abi::ApicMode>(
-                       "--apic", flags.apic,
-                       {{"x2apic", abi::ApicMode::kX2Apic}, {"xapic", abi::ApicMode::kXApic}}));
   RETURN_IF_ERROR(CheckMachineFlags(flags, config));
   if (!flags.host_cores.empty()) {
     ASSIGN_OR_RETURN(config.host_cores,
@@ -103,7 +103,34 @@ absl::StatusOr<uint32_t> RequestedCpus(const RawFlags& flags, const Profile& pro
   if (!flags.apic_ids.empty()) {
     return static_cast<uint32_t>(SplitAt(flags.apic_ids, ',').size());
   }
-  return profile.cpus != 0 ? profile.cpus : kDefaultCpus;
+  if (profile.cpus != 0) return profile.cpus;
+  return flags.payload.empty() ? kDefaultCpus : 1;
+}
+
+absl::Status HideFeatures(const RawFlags& flags, HiddenFeatures& hidden) {
+  if (flags.hide.empty()) return absl::OkStatus();
+  for (const std::string& name : SplitAt(flags.hide, ',')) {
+    if (name == "x2apic") {
+      hidden.x2apic = true;
+    } else if (name == "tsc-deadline") {
+      hidden.tsc_deadline = true;
+    } else {
+      return UnknownName("--hide", name, {"x2apic", "tsc-deadline"});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Payloads start where firmware leaves a machine: in xAPIC mode, unless IDs need the other.
+absl::StatusOr<abi::ApicMode> ChooseApicMode(const RawFlags& flags, const Topology& topology) {
+  if (!flags.apic.empty()) {
+    return ParseChoice<abi::ApicMode>(
+        "--apic", flags.apic,
+        {{"x2apic", abi::ApicMode::kX2Apic}, {"xapic", abi::ApicMode::kXApic}});
+  }
+  const bool wants_xapic = !flags.payload.empty() || flags.hide.find("x2apic") != std::string::npos;
+  const bool xapic = wants_xapic && CheckApicMode(topology, abi::ApicMode::kXApic).ok();
+  return xapic ? abi::ApicMode::kXApic : abi::ApicMode::kX2Apic;
 }
 
 absl::Status SetTopology(const RawFlags& flags, const CpuLimits& limits, RunConfig& config,
@@ -114,7 +141,14 @@ absl::Status SetTopology(const RawFlags& flags, const CpuLimits& limits, RunConf
   ASSIGN_OR_RETURN(config.topology, ParseTopology(spec, cpus));
   config.cpus = config.topology.cpu_count();
   if (!flags.apic_ids.empty()) RETURN_IF_ERROR(SetApicIds(flags.apic_ids, config.topology));
+  ASSIGN_OR_RETURN(config.apic_mode, ChooseApicMode(flags, config.topology));
   RETURN_IF_ERROR(CheckApicMode(config.topology, config.apic_mode));
+  RETURN_IF_ERROR(HideFeatures(flags, config.hidden));
+  if (config.hidden.x2apic && config.apic_mode == abi::ApicMode::kX2Apic) {
+    return FlagError("--hide",
+                     "x2apic: this machine is to run in x2APIC mode, which the guest then "
+                     "could not know; give --apic=xapic and IDs below 255");
+  }
   if (config.machine == MachineKind::kSim) return absl::OkStatus();
   ASSIGN_OR_RETURN(*note, CheckHostLimits(config.topology, limits.max_cpus, limits.max_apic_ids,
                                           limits.recommended_cpus));
@@ -243,6 +277,57 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
   return absl::OkStatus();
 }
 
+// Flags that say how sipi's own guest comes up mean nothing to another one.
+absl::Status CheckOwnGuestFlags(const RawFlags& flags) {
+  const RawFlags defaults;
+  const std::pair<const char*, bool> given[] = {
+      {"--strategy", flags.strategy != defaults.strategy},
+      {"--driver", flags.driver != defaults.driver},
+      {"--order", flags.order != defaults.order},
+      {"--scenario", flags.scenario != defaults.scenario},
+      {"--init-delay-us", !flags.init_delay_us.empty()},
+      {"--sipi-count", !flags.sipi_count.empty()},
+      {"--sipi-delay-us", !flags.sipi_delay_us.empty()},
+      {"--init-deassert", flags.init_deassert},
+      {"--trampoline-lock", flags.trampoline_lock != defaults.trampoline_lock},
+      {"--ap-wait", flags.ap_wait != defaults.ap_wait},
+      {"--ap-id", flags.ap_id != defaults.ap_id},
+      {"--cache-setup", flags.cache_setup != defaults.cache_setup},
+      {"--topology-update", flags.topology_update != defaults.topology_update},
+      {"--tsc-check", flags.tsc_check != defaults.tsc_check},
+      {"--reuse-scope", flags.reuse_scope != defaults.reuse_scope},
+      {"--veto", flags.veto != defaults.veto},
+      {"--handshake-timeout-ms", !flags.handshake_timeout_ms.empty()},
+      {"--calibration-us", !flags.calibration_us.empty()},
+      {"--clock", flags.clock != defaults.clock},
+  };
+  for (const auto& [flag, is_given] : given) {
+    if (!is_given) continue;
+    return FlagError(flag, "is for sipi's own guest and does nothing to a --payload; leave it out");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetPayload(const RawFlags& flags, RunConfig& config) {
+  ASSIGN_OR_RETURN(config.kvm_icr,
+                   ParseChoice<bool>("--icr", flags.icr, {{"sdm", false}, {"kvm", true}}));
+  if (flags.payload.empty()) {
+    if (!flags.append.empty()) return FlagError("--append", "needs --payload=FILE");
+    if (!flags.environment.empty()) return FlagError("--env", "needs --payload=FILE");
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(CheckOwnGuestFlags(flags));
+  for (const std::string& line : flags.environment) {
+    if (line.find('=') != std::string::npos && line[0] != '=' &&
+        line.find('\n') == std::string::npos) {
+      continue;
+    }
+    return FlagError("--env", absl::StrCat(Quoted(line), " is no line KEY=VALUE"));
+  }
+  config.payload = PayloadConfig{flags.payload, flags.append, flags.environment};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 CpuLimits SimulatorCpuLimits() {
@@ -258,6 +343,7 @@ absl::StatusOr<CheckedConfig> MakeRunConfig(const RawFlags& flags, const CpuLimi
   RETURN_IF_ERROR(SetTopology(flags, limits, checked.config, &checked.note));
   RETURN_IF_ERROR(SetBringUp(flags, checked.config));
   RETURN_IF_ERROR(SetScenario(flags, checked.config));
+  RETURN_IF_ERROR(SetPayload(flags, checked.config));
   return checked;
 }
 

@@ -41,7 +41,9 @@ bool IsValid(uint64_t entry) {
   return mode != apic::DeliveryMode::kReserved3 && mode != apic::DeliveryMode::kStartUp;
 }
 
-IoApicMessage MessageOf(uint64_t entry) {
+}  // namespace
+
+IoApicMessage IoApicMessageOf(uint64_t entry) {
   IoApicMessage message;
   message.vector = Vector(static_cast<uint8_t>(entry));
   message.mode = ModeOf(entry);
@@ -50,8 +52,6 @@ IoApicMessage MessageOf(uint64_t entry) {
   message.dest = static_cast<uint32_t>(entry >> 56);
   return message;
 }
-
-}  // namespace
 
 uint32_t IoApic::Read(uint64_t offset) const {
   switch (offset) {
@@ -125,7 +125,7 @@ std::optional<IoApicMessage> IoApic::SetLine(uint32_t input, bool high) {
   // 3.2.4, bit 16: an edge on a masked input is ignored, not kept.
   const bool edge = Asserted(input) && !was_asserted;
   if (!edge || (entry & kMask) != 0 || !IsValid(entry)) return std::nullopt;
-  return MessageOf(entry);
+  return IoApicMessageOf(entry);
 }
 
 std::optional<IoApicMessage> IoApic::ServeLevel(uint32_t input) {
@@ -133,7 +133,7 @@ std::optional<IoApicMessage> IoApic::ServeLevel(uint32_t input) {
   if (!IsLevel(entry) || !Asserted(input)) return std::nullopt;
   if ((entry & (kMask | kRemoteIrr)) != 0) return std::nullopt;
   entry |= kRemoteIrr;
-  return MessageOf(entry);
+  return IoApicMessageOf(entry);
 }
 
 // 3.2.4, bit 14. The EOI carries the vector only: it ends every level entry that has it.

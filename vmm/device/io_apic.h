@@ -31,6 +31,9 @@ inline constexpr uint32_t kIoApicInputs = 24;
 // A device's message: vector, mode, dest (8 bits), logical and level_triggered count.
 using IoApicMessage = apic::Icr;
 
+// The message that a redirection entry stands for.
+IoApicMessage IoApicMessageOf(uint64_t entry);
+
 // What one access or EOI makes due: nothing but rarely.
 class IoApicMessages {
  public:

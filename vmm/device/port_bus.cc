@@ -46,7 +46,10 @@ PortBus::WriteResult PortBus::Write(uint16_t port, uint32_t size, std::span<cons
     return {size == 1, {}};
   }
   const PortAction::Kind kind = ActionOf(port);
-  if (kind == PortAction::Kind::kNone) return {port == abi::kPmTimerPort, {}};  // read-only there
+  if (kind == PortAction::Kind::kNone) {
+    if (port == abi::kPmTimerPort) return {true, {}};  // it is read-only
+    return WriteMore(port, size, data);
+  }
   return {true, {kind, LastValue(size, data)}};
 }
 
@@ -63,8 +66,33 @@ bool PortBus::Read(uint16_t port, uint32_t size, std::span<std::byte> data) {
     }
     return true;
   }
+  if (ReadMore(port, size, data)) return true;
   std::fill(data.begin(), data.end(), std::byte{0xff});
   return false;
+}
+
+// One access at a time; the last one that asks for something counts.
+PortBus::WriteResult PortBus::WriteMore(uint16_t port, uint32_t size,
+                                        std::span<const std::byte> data) {
+  WriteResult result;
+  if (more_ == nullptr) return result;
+  for (size_t at = 0; at + size <= data.size(); at += size) {
+    PortAction action;
+    result.handled = more_->WritePort(port, size, LastValue(size, data.subspan(at, size)), &action);
+    if (!result.handled) break;
+    if (action.kind != PortAction::Kind::kNone) result.action = action;
+  }
+  return result;
+}
+
+bool PortBus::ReadMore(uint16_t port, uint32_t size, std::span<std::byte> data) {
+  if (more_ == nullptr) return false;
+  for (size_t at = 0; at + size <= data.size(); at += size) {
+    uint32_t value = 0;
+    if (!more_->ReadPort(port, size, &value)) return false;
+    std::memcpy(data.data() + at, &value, size);
+  }
+  return true;
 }
 
 }  // namespace sipi

@@ -28,12 +28,21 @@ WakeKind CpuMailbox::Post(uint32_t work) {
   return Kick();
 }
 
-WakeKind CpuMailbox::PostVector(Vector vector) {
+WakeKind CpuMailbox::PostVector(Vector vector, bool level) {
   const uint64_t bit = uint64_t{1} << vector.value % 64;
+  if (level) levels_[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
   const uint64_t before = vectors_[vector.value / 64].fetch_or(bit, std::memory_order_seq_cst);
   // It has not been taken since another sender set it, and that sender kicks.
   if ((before & bit) != 0) return WakeKind::kNone;
   return Post(kVectors);
+}
+
+WakeKind CpuMailbox::PostNmi() {
+  uint32_t before = nmis_.load(std::memory_order_seq_cst);
+  while (before < kMostNmis &&
+         !nmis_.compare_exchange_weak(before, before + 1, std::memory_order_seq_cst)) {
+  }
+  return Post(kNmi);
 }
 
 WakeKind CpuMailbox::PostInit(bool* counted) {
@@ -50,6 +59,15 @@ CpuMailbox::VectorWords CpuMailbox::TakeVectors() {
   VectorWords words;
   for (size_t i = 0; i < words.size(); ++i) {
     words[i] = vectors_[i].exchange(0, std::memory_order_seq_cst);
+  }
+  return words;
+}
+
+CpuMailbox::VectorWords CpuMailbox::TakeLevels(const VectorWords& taken) {
+  VectorWords words = {};
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (taken[i] == 0 || levels_[i].load(std::memory_order_seq_cst) == 0) continue;
+    words[i] = levels_[i].fetch_and(~taken[i], std::memory_order_seq_cst) & taken[i];
   }
   return words;
 }

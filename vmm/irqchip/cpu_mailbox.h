@@ -36,8 +36,10 @@ class alignas(128) CpuMailbox {
     kStop = 1u << 0,     // leave for good
     kStartup = 1u << 1,  // look at startup()
     kVectors = 1u << 2,  // look at TakeVectors()
-    kNmi = 1u << 3,
+    kNmi = 1u << 3,      // look at TakeNmis()
     kInspect = 1u << 4,  // say what the vCPU is doing
+    kExtInt = 1u << 5,   // an ExtINT message: the vector is the 8259's
+    kIntPin = 1u << 6,   // the 8259's INT has risen: look at it
   };
   using VectorWords = std::array<uint64_t, 4>;
 
@@ -45,7 +47,11 @@ class alignas(128) CpuMailbox {
 
   // --- Any thread. Each leaves a message and kicks; the result says what the kick took.
   WakeKind Post(uint32_t work);
-  WakeKind PostVector(Vector vector);
+  // `level`: a device's level-triggered interrupt (its TMR bit).
+  WakeKind PostVector(Vector vector, bool level = false);
+  // Of NMIs that come before the CPU takes any, two count: one is delivered, one latched meanwhile
+  // (SDM vol 3A, 6.7.1).
+  WakeKind PostNmi();
   // Whether the message counted goes to *counted (apic/model/init_sipi.h).
   WakeKind PostInit(bool* counted);
   WakeKind PostSipi(Vector vector, bool* counted);
@@ -65,6 +71,9 @@ class alignas(128) CpuMailbox {
   }
   bool StopPosted() const { return (work_.load(std::memory_order_acquire) & kStop) != 0; }
   VectorWords TakeVectors();
+  uint32_t TakeNmis() { return nmis_.exchange(0, std::memory_order_seq_cst); }  // 0, 1 or 2
+  // Of the vectors just taken, those that are level-triggered.
+  VectorWords TakeLevels(const VectorWords& taken);
   apic::StartupMailbox& startup() { return startup_; }
 
   // Announces that KVM_RUN follows. False, and nothing announced, if there is work.
@@ -83,6 +92,8 @@ class alignas(128) CpuMailbox {
     return Sleep(wake_mask, deadline_ns, [] {});
   }
 
+  static constexpr uint32_t kMostNmis = 2;
+
  private:
   enum State : uint32_t { kUser, kGuest, kGuestKicked, kSleeping };
   bool WorkOf(uint32_t mask) const { return (work_.load(std::memory_order_seq_cst) & mask) != 0; }
@@ -94,7 +105,9 @@ class alignas(128) CpuMailbox {
   std::atomic<uint32_t> work_{0};
   std::atomic<pid_t> tid_{0};
   apic::StartupMailbox startup_;
+  std::atomic<uint32_t> nmis_{0};
   std::array<std::atomic<uint64_t>, 4> vectors_ = {};
+  std::array<std::atomic<uint64_t>, 4> levels_ = {};  // bits of vectors_, set before those
   SideEvents side_events_;
 };
 

@@ -24,8 +24,8 @@ SendCounters& SendCounters::operator+=(const SendCounters& other) {
 }
 
 UserIrqchip::UserIrqchip(std::span<const ApicId> ids, apic::ApicMode mode,
-                         const abi::FaultSpec& fault, MailboxOf mailbox_of)
-    : routing_(ids), fault_(fault), mailbox_of_(std::move(mailbox_of)) {
+                         const abi::FaultSpec& fault, MailboxOf mailbox_of, bool kvm_icr)
+    : routing_(ids), fault_(fault), mailbox_of_(std::move(mailbox_of)), kvm_icr_(kvm_icr) {
   // As the CPUs' own APICs will say once their threads run: an INIT must find them before.
   for (uint32_t cpu = 0; cpu < routing_.size(); ++cpu) {
     apic::LocalApic apic(ids[cpu], cpu == 0);
@@ -35,23 +35,52 @@ UserIrqchip::UserIrqchip(std::span<const ApicId> ids, apic::ApicMode mode,
 }
 
 void UserIrqchip::Send(const apic::Icr& icr, CpuNumber sender, SendCounters& counters) {
+  if (kvm_icr_ && !apic::IsDeliverable(icr)) return SendInvalid(icr, sender, counters);
   bool reached = false;
   routing_.ForEachTarget(icr, sender, [&](CpuNumber target) {
     reached = true;
-    Deliver(icr, target, counters);
+    Deliver(icr, /*level=*/false, target, counters);
   });
   if (!reached) ++counters.undeliverable;
 }
 
-void UserIrqchip::Deliver(const apic::Icr& icr, CpuNumber target, SendCounters& counters) {
+void UserIrqchip::SendInvalid(const apic::Icr& icr, CpuNumber sender, SendCounters& counters) {
+  const bool self = icr.shorthand == apic::Shorthand::kSelf;
+  const bool all = icr.shorthand == apic::Shorthand::kAllIncludingSelf;
+  const bool de_assert =
+      icr.mode == DeliveryMode::kInit && icr.level_triggered && !icr.assert_level;
+  if ((!self && !all) || de_assert) {
+    ++counters.undeliverable;
+    return;
+  }
+  if (all) {
+    apic::Icr others = icr;
+    others.shorthand = apic::Shorthand::kAllExcludingSelf;
+    Send(others, sender, counters);
+  }
+  Deliver(icr, /*level=*/false, sender, counters);
+}
+
+void UserIrqchip::SendDevice(const apic::Icr& icr, SendCounters& counters) {
+  bool reached = false;
+  routing_.ForEachDeviceTarget(icr, [&](CpuNumber target) {
+    reached = true;
+    Deliver(icr, icr.level_triggered, target, counters);
+  });
+  if (!reached) ++counters.undeliverable;
+}
+
+// Interrupts between CPUs are edge-triggered, whatever their command says (SDM vol 3A, 11.8.4).
+void UserIrqchip::Deliver(const apic::Icr& icr, bool level, CpuNumber target,
+                          SendCounters& counters) {
   switch (icr.mode) {
     case DeliveryMode::kFixed:
     case DeliveryMode::kLowestPriority:
-      SendVector(target, icr.vector, counters);
+      SendVector(target, icr.vector, level, counters);
       return;
     case DeliveryMode::kNmi:
       ++counters.ipis;
-      counters.Count(mailbox_of_(target).Post(CpuMailbox::kNmi));
+      counters.Count(mailbox_of_(target).PostNmi());
       return;
     case DeliveryMode::kInit:
       SendInit(target, counters);
@@ -59,17 +88,20 @@ void UserIrqchip::Deliver(const apic::Icr& icr, CpuNumber target, SendCounters& 
     case DeliveryMode::kStartUp:
       SendSipi(target, icr.vector, counters);
       return;
+    case DeliveryMode::kExtInt:
+      ++counters.ipis;
+      counters.Count(mailbox_of_(target).Post(CpuMailbox::kExtInt));
+      return;
     case DeliveryMode::kSmi:  // there is no system management mode here
     case DeliveryMode::kReserved3:
-    case DeliveryMode::kExtInt:
       ++counters.undeliverable;
       return;
   }
 }
 
-void UserIrqchip::SendVector(CpuNumber target, Vector vector, SendCounters& counters) {
+void UserIrqchip::SendVector(CpuNumber target, Vector vector, bool level, SendCounters& counters) {
   ++counters.ipis;
-  counters.Count(mailbox_of_(target).PostVector(vector));
+  counters.Count(mailbox_of_(target).PostVector(vector, level));
 }
 
 void UserIrqchip::SendInit(CpuNumber target, SendCounters& counters) {

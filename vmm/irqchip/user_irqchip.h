@@ -39,27 +39,34 @@ class UserIrqchip {
   using MailboxOf = std::function<CpuMailbox&(CpuNumber)>;
 
   // `ids[i]` is the APIC ID of CPU i, all of them in `mode`; `mailbox_of` must outlive the chip.
+  // `kvm_icr`: commands whose combination the SDM calls invalid do what KVM's APIC makes of them.
   UserIrqchip(std::span<const ApicId> ids, apic::ApicMode mode, const abi::FaultSpec& fault,
-              MailboxOf mailbox_of);
+              MailboxOf mailbox_of, bool kvm_icr = false);
 
   apic::RoutingTable& routing() { return routing_; }
 
   // Sends an interrupt command as the CPU `sender`. Any thread that owns `counters`.
   void Send(const apic::Icr& icr, CpuNumber sender, SendCounters& counters);
 
+  // Sends a device's message (I/O APIC, MSI). Any thread, likewise.
+  void SendDevice(const apic::Icr& icr, SendCounters& counters);
+
   // One message to one CPU, past the routing: the host's sequencer. Any thread, likewise.
   void SendInit(CpuNumber target, SendCounters& counters);
   void SendSipi(CpuNumber target, Vector vector, SendCounters& counters);
-  void SendVector(CpuNumber target, Vector vector, SendCounters& counters);
+  void SendVector(CpuNumber target, Vector vector, bool level, SendCounters& counters);
 
  private:
-  void Deliver(const apic::Icr& icr, CpuNumber target, SendCounters& counters);
+  void Deliver(const apic::Icr& icr, bool level, CpuNumber target, SendCounters& counters);
+  // Table 11-3 has no such command: with `kvm_icr`, the targets its shorthand names get it.
+  void SendInvalid(const apic::Icr& icr, CpuNumber sender, SendCounters& counters);
   bool DropsInit(CpuNumber target);
   bool DropsSipi(CpuNumber target, uint32_t* index);
 
   apic::RoutingTable routing_;
   const abi::FaultSpec fault_;
   MailboxOf mailbox_of_;
+  const bool kvm_icr_;
   std::atomic<uint32_t> faulted_sipis_{0};  // SIPIs to the faulted CPU since its last INIT
 };
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "apic/regs/registers.h"
@@ -100,7 +101,70 @@ absl::Status Vm::CreateKernelIrqchip() {
 
 absl::Status Vm::CreatePit2() {
   kvm_pit_config config = {};
+  config.flags = KVM_PIT_SPEAKER_DUMMY;
   if (fd_.Call(KVM_CREATE_PIT2, &config) < 0) return Failed("KVM_CREATE_PIT2");
+  return absl::OkStatus();
+}
+
+void Vm::SetIrqLine(uint32_t gsi, bool high) const {
+  kvm_irq_level line = {};
+  line.irq = gsi;
+  line.level = high ? 1 : 0;
+  fd_.Call(KVM_IRQ_LINE, &line);
+}
+
+bool Vm::TimerMayInterrupt() const {
+  kvm_pit_state2 pit = {};
+  kvm_irqchip pic = {};
+  pic.chip_id = KVM_IRQCHIP_PIC_MASTER;
+  kvm_irqchip io_apic = {};
+  io_apic.chip_id = KVM_IRQCHIP_IOAPIC;
+  if (fd_.Call(KVM_GET_PIT2, &pit) < 0 || fd_.Call(KVM_GET_IRQCHIP, &pic) < 0 ||
+      fd_.Call(KVM_GET_IRQCHIP, &io_apic) < 0) {
+    return true;
+  }
+  constexpr uint8_t kNeverProgrammed = 0xff;  // kvm_pit_reset_reinject, arch/x86/kvm/i8254.c
+  constexpr uint32_t kTimerInput = 2;
+  if (pit.channels[0].mode == kNeverProgrammed) return false;
+  const bool pic_listens = (pic.chip.pic.imr & 1) == 0 && pic.chip.pic.init4 != 0;
+  return pic_listens || io_apic.chip.ioapic.redirtbl[kTimerInput].fields.mask == 0;
+}
+
+absl::Status Vm::ProgramPicsAsFirmware() {
+  struct Half {
+    uint32_t chip;
+    uint8_t vector;
+  };
+  for (const Half& half : {Half{KVM_IRQCHIP_PIC_MASTER, 0x08}, Half{KVM_IRQCHIP_PIC_SLAVE, 0x70}}) {
+    kvm_irqchip chip = {};
+    chip.chip_id = half.chip;
+    if (fd_.Call(KVM_GET_IRQCHIP, &chip) < 0) return Failed("KVM_GET_IRQCHIP");
+    chip.chip.pic.irq_base = half.vector;
+    chip.chip.pic.init4 = 1;
+    chip.chip.pic.imr = 0;
+    if (fd_.Call(KVM_SET_IRQCHIP, &chip) < 0) return Failed("KVM_SET_IRQCHIP");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Vm::SetMsiRoutes(std::span<const apic::Icr> messages) const {
+  // A struct that ends in an array of the caller's length.
+  const size_t bytes = sizeof(kvm_irq_routing) + messages.size() * sizeof(kvm_irq_routing_entry);
+  std::vector<uint64_t> storage((bytes + 7) / 8);
+  auto* const routing = reinterpret_cast<kvm_irq_routing*>(storage.data());
+  routing->nr = static_cast<uint32_t>(messages.size());
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const MsiMessage message = MsiFor(messages[i]);
+    kvm_irq_routing_entry& entry = routing->entries[i];
+    entry.gsi = static_cast<uint32_t>(i);
+    entry.type = KVM_IRQ_ROUTING_MSI;
+    entry.u.msi.address_lo = message.address_lo;
+    entry.u.msi.address_hi = message.address_hi;
+    entry.u.msi.data = message.data;
+  }
+  if (fd_.Call(KVM_SET_GSI_ROUTING, routing) < 0) {
+    return Failed(absl::StrCat("KVM_SET_GSI_ROUTING(nr=", messages.size(), ")"));
+  }
   return absl::OkStatus();
 }
 
@@ -137,7 +201,7 @@ absl::Status Vm::DenyMsrs(std::span<const uint32_t> msrs) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Vm::SignalMsi(const apic::Icr& icr) {
+absl::StatusOr<bool> Vm::SignalMsi(const apic::Icr& icr) const {
   const MsiMessage message = MsiFor(icr);
   kvm_msi msi = {};
   msi.address_lo = message.address_lo;

@@ -43,9 +43,19 @@ class Vm {
 
   // The whole irqchip in KVM (PICs, IOAPIC, local APICs), before the first vCPU.
   absl::Status CreateKernelIrqchip();
-  absl::Status CreatePit2();  // needs the kernel irqchip
+  absl::Status CreatePit2();  // needs the kernel irqchip; port 61H is KVM's too then
+  // KVM_IRQ_LINE: a line of the kernel irqchip. KVM refuses none that its chips have. Any thread.
+  void SetIrqLine(uint32_t gsi, bool high) const;
+  // KVM_GET_PIT2, KVM_GET_IRQCHIP: the timer of the kernel irqchip runs and its line is let through
+  // by PIC or IOAPIC. True also where KVM does not say.
+  bool TimerMayInterrupt() const;
+  // KVM_SET_IRQCHIP: the 8259s as a PC's firmware leaves them, vectors 08H and 70H, all unmasked.
+  absl::Status ProgramPicsAsFirmware();
   // Local APICs in KVM, the rest in user space (KVM_CAP_SPLIT_IRQCHIP), before the first vCPU.
   absl::Status CreateSplitIrqchip(uint32_t ioapic_routes = 24);
+  // KVM_SET_GSI_ROUTING: GSI i carries the message `messages[i]`. In a split irqchip that tells KVM
+  // of which level-triggered vectors the end is to exit (KVM_EXIT_IOAPIC_EOI). Any thread.
+  absl::Status SetMsiRoutes(std::span<const apic::Icr> messages) const;
 
   // KVM_CAP_X2APIC_API: 32-bit APIC IDs in MSIs and in KVM_GET/SET_LAPIC, and no broadcast for ID
   // 0xff in x2APIC mode.
@@ -65,7 +75,7 @@ class Vm {
   // KVM_SIGNAL_MSI with the interrupt command `icr` (its shorthand must be kNone);
   // INIT and Start Up work too. Returns whether KVM delivered it to a vCPU. Needs an in-kernel
   // local APIC; destinations above 255 need EnableX2ApicApi. Any thread.
-  absl::StatusOr<bool> SignalMsi(const apic::Icr& icr);
+  absl::StatusOr<bool> SignalMsi(const apic::Icr& icr) const;
 
   // KVM_CREATE_VCPU and its kvm_run mapping. `id` is the APIC ID; the boot CPU is the
   // one set by SetBootCpuId, by default ID 0. Any thread. Errors name ioctl, id and remedy.

@@ -121,6 +121,7 @@ Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRec
       return Outcome::kTimeLimit;
     case EndKind::kSignal:
       return Outcome::kInterrupted;
+    case EndKind::kGuestReset:  // there is no board to reset
     case EndKind::kNone:
     case EndKind::kFault:
     case EndKind::kHostError:
@@ -144,6 +145,8 @@ std::string Diagnose(const RunEnd& end, const abi::ResultPage& result, int64_t t
     case Outcome::kInterrupted:
       return absl::StrCat("ended by signal ", end.code,
                           "; what the CPUs were doing: ", AllCpus(record));
+    case Outcome::kGuestExit:  // payloads only, as is the next
+    case Outcome::kGuestReset:
     case Outcome::kGuestFault:
       break;
   }

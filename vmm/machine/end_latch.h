@@ -15,9 +15,10 @@ namespace sipi {
 
 enum class EndKind : uint8_t {
   kNone,
-  kGuestExit,  // the guest wrote `code` to the exit port
-  kFault,      // a vCPU could not go on; `text` says why
-  kAllHalted,  // every CPU is blocked for good
+  kGuestExit,   // the guest wrote `code` to the exit port
+  kFault,       // a vCPU could not go on; `text` says why
+  kAllHalted,   // every CPU is blocked for good
+  kGuestReset,  // the guest reset the machine through port `code`
   kTimeLimit,
   kSignal,     // `code` is its number
   kHostError,  // `error`: the host could not go on (a vCPU could not be made)

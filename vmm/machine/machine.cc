@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kMainLogRecords = 64;
 constexpr size_t kBootLogRecords = 4096;  // its charges and restarts; untouched pages cost nothing
 constexpr size_t kApLogRecords = 64;
-constexpr uint64_t kExtraThreads = 8;  // factory, sequencer, serial output, and slack
+constexpr uint64_t kExtraThreads = 8;  // factory, sequencer, serial output, timer, and slack
 
 // Records that a host-driven run may need: a handful per CPU and kick.
 size_t SequencerLogRecords(const MachineOptions& options) {
@@ -47,14 +47,12 @@ Machine::Machine(MachineOptions options)
   for (uint32_t cpu = 0; cpu < cpus(); ++cpu) mailboxes_.emplace_back(/*bsp=*/cpu == 0);
   serial_output_ = MakeOutputStage(options_.serial_fd, options_.serial_buffer_bytes);
   serial_ = std::make_unique<Serial16550>(*serial_output_);
-  ports_ = std::make_unique<PortBus>(*serial_);
   world_.events = this;
-  world_.ports = ports_.get();
   world_.profile = options_.profile;
   world_.fault = options_.fault;
   world_.seed = options_.seed;
   world_.apic_mode = options_.apic_mode;
-  world_.firmware_present = options_.firmware_present;
+  world_.firmware_present = options_.firmware_present || options_.board.has_value();
   world_.thread_delay_ns = options_.thread_delay_ns;
 }
 
@@ -69,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Create(MachineOptions options)
   RETURN_IF_ERROR(machine->CheckLimits());
   RETURN_IF_ERROR(machine->CreateVm());
   RETURN_IF_ERROR(machine->SetUpIrqchip());
+  RETURN_IF_ERROR(machine->SetUpBoard());
   RETURN_IF_ERROR(machine->CreateBootCpu());
   machine->SetUpFactory();
   return machine;
@@ -105,10 +104,12 @@ absl::Status Machine::SetUpIrqchip() {
   }
   chip_ = std::make_unique<UserIrqchip>(
       ids, ModelMode(options_.apic_mode), options_.fault,
-      [this](CpuNumber cpu) -> CpuMailbox& { return mailboxes_[cpu.value]; });
+      [this](CpuNumber cpu) -> CpuMailbox& { return mailboxes_[cpu.value]; }, options_.kvm_icr);
   const uint32_t host = options_.driver == abi::Driver::kHost ? 1 : 0;
-  ledger_ = std::make_unique<IdleLedger>(cpus() + host);
-  if (host != 0) ledger_->Enter();  // the sequencer sleeps until the guest rings
+  const uint32_t timer = options_.board ? 1 : 0;
+  ledger_ = std::make_unique<IdleLedger>(cpus() + host + timer);
+  // The sequencer sleeps until the guest rings, the board's timer until it is programmed.
+  for (uint32_t i = 0; i < host + timer; ++i) ledger_->Enter();
   world_.chip = chip_.get();
   world_.ledger = ledger_.get();
   sender_ = std::make_unique<MailboxSender>(*chip_);
@@ -127,10 +128,16 @@ absl::Status Machine::CreateBootCpu() {
   ASSIGN_OR_RETURN(const std::vector<kvm_cpuid_entry2> supported, kvm_->SupportedCpuid());
   CpuidOptions cpuid_options;
   cpuid_options.tsc_khz = world_.tsc_khz;
+  cpuid_options.x2apic = !options_.hidden.x2apic;
+  cpuid_options.tsc_deadline = !options_.hidden.tsc_deadline;
   cpuid_.emplace(supported, options_.topology, cpuid_options);
   if (const kvm_cpuid_entry2* leaf = FindCpuid(cpuid_->entries(), 1)) {
     world_.cpuid_signature = leaf->eax;
+    world_.has_x2apic = (leaf->ecx >> 21 & 1) != 0;
     world_.has_tsc_deadline = (leaf->ecx >> 24 & 1) != 0;
+  }
+  if (const kvm_cpuid_entry2* leaf = FindCpuid(cpuid_->entries(), 0x80000008)) {
+    world_.phys_addr_bits = leaf->eax & 0xff;
   }
   RETURN_IF_ERROR(vcpu.SetCpuid(cpuid_->ForCpu(boot)));
   threads_[0] = NewThread(boot, kBootLogRecords);

@@ -19,6 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "vmm/board/board.h"
+#include "vmm/board/user_lines.h"
 #include "vmm/cpu/cpuid.h"
 #include "vmm/cpu/topology.h"
 #include "vmm/device/output_stage.h"
@@ -39,10 +41,16 @@
 
 namespace sipi {
 
+// The PC around the CPUs, for payloads.
+struct BoardOptions {
+  uint64_t ram_bytes = 0;  // as fw_cfg tells the guest
+};
+
 struct MachineOptions {
   Topology topology = FlatTopology(1);
   IrqchipKind irqchip = IrqchipKind::kUser;
   abi::ApicMode apic_mode = abi::ApicMode::kX2Apic;
+  HiddenFeatures hidden;
   abi::Driver driver = abi::Driver::kGuest;
   Profile profile;
   abi::FaultSpec fault;
@@ -50,6 +58,8 @@ struct MachineOptions {
   uint64_t seed = 1;
   int serial_fd = -1;
   std::string kvm_device = "/dev/kvm";
+  std::optional<BoardOptions> board;
+  bool kvm_icr = false;  // RunConfig::kvm_icr
 
   // Tests only.
   std::shared_ptr<const IoctlHook> ioctl_hook;         // makes an ioctl fail
@@ -80,6 +90,11 @@ class Machine final : private VcpuEvents {
   // The boot CPU's first state: `change` gets the state after reset (F000:FFF0, real mode).
   absl::Status SetBootState(const std::function<void(kvm_regs&, kvm_sregs&)>& change);
 
+  // With a board: puts the firmware to its two places, and says what its call does: `load` gets the
+  // memory and a function that takes the entry state of the boot CPU. After SetMemory.
+  using LoadFn = std::function<absl::Status(const GuestMemory&, const EnterState&)>;
+  absl::Status SetFirmware(LoadFn load);
+
   // Host-driven bring-up: what to do once the guest rings Doorbell::kReady.
   void SetSequence(HostSequence sequence);
 
@@ -96,6 +111,9 @@ class Machine final : private VcpuEvents {
   std::vector<HostTrack> Tracks();
   uint64_t lost_side_events() const;
   const OutputSummary& serial_summary() const { return serial_summary_; }
+  // Tests: a CPU's thread with its vCPU, before and after Run and on that thread itself. The
+  // factory must have made it.
+  VcpuThread& thread(CpuNumber cpu) { return *threads_[cpu.value]; }
 
  private:
   explicit Machine(MachineOptions options);
@@ -104,6 +122,9 @@ class Machine final : private VcpuEvents {
   absl::Status CheckLimits();
   absl::Status CreateVm();
   absl::Status SetUpIrqchip();
+  absl::Status SetUpBoard();  // machine_board.cc, as the next two
+  std::unique_ptr<UserLines> MakeUserLines();
+  void UpdateMsiRoutes();
   absl::Status CreateBootCpu();
   void SetUpFactory();
   absl::Status MakeAp(CpuNumber cpu);
@@ -115,6 +136,10 @@ class Machine final : private VcpuEvents {
   void OnFault(CpuNumber cpu, std::string diagnosis) override;
   void OnDoorbell(CpuNumber cpu, abi::Doorbell bell) override;
   void OnAllIdle() override;
+  void OnInitLine(CpuNumber cpu) override;
+  void OnSystemReset(CpuNumber cpu, uint32_t port) override;
+  absl::Status OnFirmware(const EnterState& enter) override;
+  void OnFlushPage(Gpa page) override;
 
   // The run (machine_run.cc).
   void WaitForEnd(StopRequest& stop, int64_t time_limit_ms);
@@ -124,15 +149,23 @@ class Machine final : private VcpuEvents {
   bool WaitUntilReachable();
   static void* SequencerMain(void* self);
   void CheckAllIdle();
+  bool TimerMayInterrupt() const;
 
   MachineOptions options_;
   std::optional<Kvm> kvm_;
-  std::optional<GuestMemory> memory_;  // outlives the VM and its vCPUs
+  std::optional<GuestMemory> memory_;  // outlives the VM and its vCPUs, as does the next
+  std::optional<GuestMemory> firmware_;
   std::optional<Vm> vm_;
   std::optional<CpuidTemplate> cpuid_;
   std::deque<CpuMailbox> mailboxes_;
   std::unique_ptr<OutputStage> serial_output_;
   std::unique_ptr<Serial16550> serial_;
+  std::unique_ptr<Board> board_;     // payloads only, as the next ones
+  UserLines* user_lines_ = nullptr;  // irqchips user and split; board_'s
+  LoadFn load_;
+  SendCounters board_sends_;  // under the mutex of user_lines_
+  std::mutex init_line_mutex_;
+  SendCounters init_line_sends_;  // under init_line_mutex_
   std::unique_ptr<PortBus> ports_;
   std::unique_ptr<UserIrqchip> chip_;   // irqchip user
   std::unique_ptr<IdleLedger> ledger_;  // irqchip user

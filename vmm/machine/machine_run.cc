@@ -34,7 +34,8 @@ RunEnd Machine::Run(StopRequest& stop, int64_t time_limit_ms) {
   {
     const SignalBlock block;
     // The boot CPU first: it has work to do before it needs an AP, and the factory takes all cores.
-    absl::Status status = threads_[0]->Launch();
+    absl::Status status = user_lines_ != nullptr ? user_lines_->Start() : absl::OkStatus();
+    if (status.ok()) status = threads_[0]->Launch();
     if (status.ok()) status = factory_->Start();
     if (!status.ok()) {
       end_.Set({.kind = EndKind::kHostError, .cpu = {}, .code = 0, .text = {}, .error = status});
@@ -78,7 +79,7 @@ void Machine::WaitForEnd(StopRequest& stop, int64_t time_limit_ms) {
       for (const auto& thread : threads_) vcpus.push_back(static_cast<KernelVcpu*>(thread.get()));
       monitor.emplace(std::move(vcpus));
     }
-    if (monitor->Tick()) {
+    if (monitor->Tick() && !TimerMayInterrupt()) {
       end_.Set({.kind = EndKind::kAllHalted, .cpu = {}, .code = 0, .text = {}, .error = {}});
     }
   }
@@ -88,6 +89,7 @@ void Machine::StopEverything() {
   // A thread that is not running yet finds this in its mailbox.
   for (CpuMailbox& mailbox : mailboxes_) mailbox.Post(CpuMailbox::kStop);
   if (factory_ != nullptr) factory_->Stop();
+  if (user_lines_ != nullptr) user_lines_->Stop();
   bool join_sequencer = false;
   if (sequencer_ != nullptr) {
     sequencer_->Stop();
@@ -112,6 +114,8 @@ std::map<std::string, uint64_t> Machine::Counters() const {
     if (thread != nullptr) sum += thread->counters();
   }
   if (chip_ != nullptr) sum.sends += static_cast<const MailboxSender&>(*sender_).counters();
+  sum.sends += board_sends_;
+  sum.sends += init_line_sends_;
   std::map<std::string, uint64_t> counters;
   sum.AddTo(counters);
   counters["serial.bytes"] = serial_summary_.written_bytes;

@@ -7,6 +7,8 @@
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/guest_image.h"
 #include "vmm/machine/machine.h"
+#include "vmm/machine/payload_guest.h"
+#include "vmm/machine/payload_record.h"
 #include "vmm/machine/record_builder.h"
 #include "vmm/machine/simulated_run.h"
 
@@ -18,6 +20,7 @@ MachineOptions OptionsOf(const RunConfig& config) {
   options.topology = config.topology;
   options.irqchip = config.irqchip;
   options.apic_mode = config.apic_mode;
+  options.hidden = config.hidden;
   options.driver = config.driver;
   options.profile = config.profile;
   options.fault = config.fault;
@@ -25,7 +28,19 @@ MachineOptions OptionsOf(const RunConfig& config) {
   options.seed = config.seed;
   options.serial_fd = config.serial_fd;
   options.kvm_device = config.kvm_device;
+  options.kvm_icr = config.kvm_icr;
   return options;
+}
+
+absl::StatusOr<RunRecord> RunPayload(const RunConfig& config, StopRequest& stop) {
+  MachineOptions options = OptionsOf(config);
+  ASSIGN_OR_RETURN(const uint64_t ram_bytes, PayloadRamBytes(config));
+  options.board = BoardOptions{.ram_bytes = ram_bytes};
+  ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(std::move(options)));
+  ASSIGN_OR_RETURN(const PayloadKind kind, LoadPayloadGuest(config, *machine));
+  const RunEnd end = machine->Run(stop, config.time_limit_ms);
+  if (end.kind == EndKind::kHostError) return end.error;
+  return BuildPayloadRecord(config, kind, end, *machine);
 }
 
 }  // namespace
@@ -33,6 +48,7 @@ MachineOptions OptionsOf(const RunConfig& config) {
 absl::StatusOr<RunRecord> RunMachine(const RunConfig& config, StopRequest& stop) {
   RETURN_IF_ERROR(CheckConfig(config));
   if (config.machine == MachineKind::kSim) return RunSimulated(config, stop);
+  if (config.payload) return RunPayload(config, stop);
   ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(OptionsOf(config)));
   ASSIGN_OR_RETURN(const ArenaLayout arena, LoadGuest(config, *machine));
   if (config.driver == abi::Driver::kHost) {

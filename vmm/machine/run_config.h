@@ -14,9 +14,22 @@
 
 namespace sipi {
 
+// Another guest than guest.elf.
+struct PayloadConfig {
+  std::string path;
+  std::string append;                    // to the command line
+  std::vector<std::string> environment;  // KEY=VALUE each; handed over as a module
+};
+
 enum class IrqchipKind { kUser, kSplit, kKernel };
 
 enum class MachineKind { kKvm, kSim };
+
+// CPUID features that the guest is not to see.
+struct HiddenFeatures {
+  bool x2apic = false;
+  bool tsc_deadline = false;
+};
 
 struct RunConfig {
   MachineKind machine = MachineKind::kKvm;
@@ -24,11 +37,14 @@ struct RunConfig {
   Topology topology;  // already checked against `cpus` and the host's limits
   IrqchipKind irqchip = IrqchipKind::kUser;
   abi::ApicMode apic_mode = abi::ApicMode::kX2Apic;
+  HiddenFeatures hidden;
   sequence::Strategy strategy = sequence::MakeStrategy(sequence::StrategyId::kSerial);
   abi::Driver driver = abi::Driver::kGuest;
   abi::Knobs knobs;
   Profile profile;              // `native` unless asked for
   std::vector<uint32_t> order;  // CPUs to bring up, in this order; without CPU 0
+  std::optional<PayloadConfig> payload;
+  bool kvm_icr = false;  // invalid interrupt commands do what KVM's own APIC does, not nothing
   abi::Scenario scenario = abi::Scenario::kSmpboot;
   uint64_t scenario_value = 0;
   abi::FaultSpec fault;                 // what to break, see abi::Fault

@@ -76,6 +76,7 @@ sim::Options OptionsOf(const RunConfig& config, const ArenaLayout& arena) {
   options.charges = ChargesOf(config.profile);
   if (config.profile.ipi.ns != 0) options.costs.ipi = LatencyOf(config.profile.ipi);
   options.host_cores = config.host_cores;
+  options.has_tsc_deadline = !config.hidden.tsc_deadline;
   options.memory_bytes = arena.end.value;
   options.boot_params = BuildBootParams(config, arena, options.tsc_khz);
   return options;

@@ -45,7 +45,13 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& subje
 struct Target {
   std::string path;       // symbolic links followed
   bool in_place = false;  // exists and is no regular file: nothing to replace
+  bool fifo = false;
 };
+
+absl::Status NobodyReads(const std::string& subject) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cannot write to ", subject, ": nobody reads this FIFO; start its reader first"));
+}
 
 absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subject) {
   if (path.empty()) {
@@ -60,14 +66,9 @@ absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subje
     return absl::InvalidArgumentError(
         absl::StrCat("cannot write to ", subject, ": it is a directory; ", kRemedy));
   }
-  if (S_ISFIFO(info.st_mode)) {
-    const UniqueFd reader(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
-    if (reader.get() < 0 && errno == ENXIO) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "cannot write to ", subject, ": nobody reads this FIFO; start its reader first"));
-    }
+  if (!S_ISREG(info.st_mode)) {
+    return Target{.path = path, .in_place = true, .fifo = S_ISFIFO(info.st_mode)};
   }
-  if (!S_ISREG(info.st_mode)) return Target{.path = path, .in_place = true};
   char* real = realpath(path.c_str(), nullptr);
   Target target{.path = real != nullptr ? real : path};
   free(real);
@@ -80,10 +81,11 @@ std::string DirectoryOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-absl::Status WriteInPlace(const std::string& path, std::string_view content,
+absl::Status WriteInPlace(const Target& target, std::string_view content,
                           const std::string& subject) {
   // Without O_NONBLOCK the open of a FIFO that nobody reads would never return.
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  const UniqueFd fd(open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (fd.get() < 0 && errno == ENXIO && target.fifo) return NobodyReads(subject);
   if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", subject), kRemedy);
   fcntl(fd.get(), F_SETFL, 0);
   return WriteAll(fd.get(), content, subject);
@@ -122,7 +124,7 @@ absl::Status WriteResultFile(const std::string& path, std::string_view content,
   const std::string subject = Subject(flag, path);
   if (IsStandardOutput(path)) return WriteAll(STDOUT_FILENO, content, subject);
   ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
-  if (target.in_place) return WriteInPlace(target.path, content, subject);
+  if (target.in_place) return WriteInPlace(target, content, subject);
   return Replace(target.path, content, subject);
 }
 
@@ -130,6 +132,10 @@ absl::Status CheckResultFile(const std::string& path, std::string_view flag) {
   if (IsStandardOutput(path)) return absl::OkStatus();
   const std::string subject = Subject(flag, path);
   ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
+  if (target.fifo) {
+    const UniqueFd probe(open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+    if (probe.get() < 0 && errno == ENXIO) return NobodyReads(subject);
+  }
   // A file is replaced, so it is the directory that must be writable.
   const std::string& checked = target.in_place ? target.path : DirectoryOf(target.path);
   if (access(checked.c_str(), W_OK) != 0) {

@@ -27,6 +27,13 @@ void WriteHead(JsonWriter& json, const RunRecord& record) {
   json.Field("outcome", Name(record.outcome));
   json.Field("signal", record.signal);
   json.Field("diagnosis", record.diagnosis);
+  if (!record.payload) return;
+  json.Key("payload");
+  json.BeginObject();
+  json.Field("file", record.payload->file);
+  json.Field("kind", record.payload->kind);
+  json.Field("exit_status", uint32_t{record.payload->exit_status});
+  json.EndObject();
 }
 
 template <class Get>

@@ -80,6 +80,16 @@ absl::Status ReadEvent(const json& value, const std::string& where, Event& event
   return reader.status();
 }
 
+absl::Status ReadPayload(const json& value, const std::string& where, RunRecord& record) {
+  ObjectReader reader(value, where);
+  PayloadResult payload;
+  reader.Read("file", payload.file);
+  reader.Read("kind", payload.kind);
+  reader.Read("exit_status", payload.exit_status);
+  record.payload = std::move(payload);
+  return reader.status();
+}
+
 // Reads each element of an array with `read_one(element, where, out)`.
 template <class T, class ReadOne>
 absl::Status ReadArray(const json* array, const std::string& where, std::vector<T>& out,
@@ -151,6 +161,9 @@ absl::StatusOr<RunRecord> FromTree(const json& tree, const std::string& origin) 
   RETURN_IF_ERROR(ReadArray(cpus, origin + ": cpus", record.cpus, ReadCpu));
   RETURN_IF_ERROR(ReadArray(events, origin + ": events", record.events, ReadEvent));
   RETURN_IF_ERROR(ReadCounters(*counters, origin + ": counters", record));
+  if (const auto payload = tree.find("payload"); payload != tree.end()) {
+    RETURN_IF_ERROR(ReadPayload(*payload, origin + ": payload", record));
+  }
   if (tree.contains("notes")) {
     const json* notes = reader.FindArray("notes");
     RETURN_IF_ERROR(reader.status());

@@ -13,7 +13,7 @@ absl::Status MailboxSender::SendStartup(CpuNumber target, Vector vector) {
 }
 
 absl::Status MailboxSender::SendInterrupt(CpuNumber target, Vector vector) {
-  chip_.SendVector(target, vector, counters_);
+  chip_.SendVector(target, vector, /*level=*/false, counters_);
   return absl::OkStatus();
 }
 

@@ -21,6 +21,11 @@ int ExitStatus(const RunRecord& record) {
     case Outcome::kTimeLimit:
       code = ExitCode::kTimeLimit;
       break;
+    case Outcome::kGuestReset:
+      code = ExitCode::kGuestReset;
+      break;
+    case Outcome::kGuestExit:
+      return record.payload ? record.payload->exit_status : static_cast<int>(code);
     case Outcome::kInterrupted:
       return static_cast<int>(ExitCode::kSignalBase) + record.signal;
   }

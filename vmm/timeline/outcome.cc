@@ -16,13 +16,18 @@ const char* Name(Outcome outcome) {
       return "time-limit";
     case Outcome::kInterrupted:
       return "interrupted";
+    case Outcome::kGuestExit:
+      return "guest-exit";
+    case Outcome::kGuestReset:
+      return "guest-reset";
   }
   return "?";
 }
 
 std::optional<Outcome> OutcomeByName(std::string_view name) {
-  for (const Outcome outcome : {Outcome::kComplete, Outcome::kPartial, Outcome::kGuestFault,
-                                Outcome::kAllHalted, Outcome::kTimeLimit, Outcome::kInterrupted}) {
+  for (const Outcome outcome :
+       {Outcome::kComplete, Outcome::kPartial, Outcome::kGuestFault, Outcome::kAllHalted,
+        Outcome::kTimeLimit, Outcome::kInterrupted, Outcome::kGuestExit, Outcome::kGuestReset}) {
     if (name == Name(outcome)) return outcome;
   }
   return std::nullopt;

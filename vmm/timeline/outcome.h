@@ -8,7 +8,8 @@
 
 namespace sipi {
 
-// "complete", "partial", "guest-fault", "all-halted", "time-limit", "interrupted".
+// "complete", "partial", "guest-fault", "all-halted", "time-limit", "interrupted",
+// "guest-exit", "guest-reset".
 const char* Name(Outcome outcome);
 
 // The inverse; nothing for an unknown name.

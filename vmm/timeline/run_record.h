@@ -40,6 +40,15 @@ enum class Outcome {
   kAllHalted,   // nothing can ever happen again
   kTimeLimit,
   kInterrupted,  // SIGINT, SIGTERM
+  kGuestExit,    // a payload ended the machine with a status of its own
+  kGuestReset,   // a payload reset or rebooted the machine
+};
+
+// Of a run of another guest than guest.elf.
+struct PayloadResult {
+  std::string file;
+  std::string kind;         // "PVH", "multiboot", "64-bit ELF"
+  uint8_t exit_status = 0;  // kGuestExit: what it ended with
 };
 
 struct CpuFinal {
@@ -69,7 +78,8 @@ struct RunRecord {
   uint64_t lost_events = 0;
   bool complete = true;  // false: the run was cut short, the timeline ends early
   Outcome outcome = Outcome::kComplete;
-  int signal = 0;                  // kInterrupted: which
+  int signal = 0;  // kInterrupted: which
+  std::optional<PayloadResult> payload;
   std::string diagnosis;           // for people: what happened, empty if all went well
   std::vector<std::string> notes;  // worth saying: vetoes, dropped serial bytes, lost events
 };

@@ -55,7 +55,24 @@ VcpuThread::Next KernelVcpu::Prepare() {
     }
     if (is_boot_cpu()) log().Emit(abi::TraceEvent::kFirstRun);
   }
-  return Next::kEnter;
+  return OfferExtInt() ? Next::kEnter : Next::kLeave;
+}
+
+// In a split irqchip the 8259 is ours and its interrupt goes in as KVM_INTERRUPT, for which KVM
+// looks at LINT0 itself (it says ready only where LINT0 lets ExtINT through).
+bool KernelVcpu::OfferExtInt() {
+  if (world().board == nullptr || !is_boot_cpu()) return true;
+  InterruptLines& lines = world().board->lines();
+  run().request_interrupt_window = 0;
+  if (!lines.IntPin()) return true;
+  if (run().ready_for_interrupt_injection == 0 || run().if_flag == 0) {
+    run().request_interrupt_window = 1;
+    return true;
+  }
+  run().ready_for_interrupt_injection = 0;
+  const absl::Status status = vcpu().Interrupt(lines.Acknowledge().value);
+  if (!status.ok()) Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
+  return status.ok();
 }
 
 bool KernelVcpu::FaultIs(abi::Fault kind) const {
@@ -67,7 +84,7 @@ bool KernelVcpu::NeverStarts() const { return FaultIs(abi::Fault::kNoStart); }
 bool KernelVcpu::HandleChipExit() {
   switch (run().exit_reason) {
     case KVM_EXIT_MMIO:
-      UnhandledMmio();
+      BoardMmio();
       return true;
     case KVM_EXIT_X86_RDMSR:
     case KVM_EXIT_X86_WRMSR:
@@ -76,7 +93,9 @@ bool KernelVcpu::HandleChipExit() {
       ++tally().unhandled_msr;
       return true;
     case KVM_EXIT_IRQ_WINDOW_OPEN:
+      return true;
     case KVM_EXIT_IOAPIC_EOI:
+      if (world().board != nullptr) world().board->lines().EndOfInterrupt(Vector(run().eoi.vector));
       return true;
     default:
       return false;

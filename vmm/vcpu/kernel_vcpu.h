@@ -41,6 +41,7 @@ class KernelVcpu final : public VcpuThread {
   VcpuInspection Inspect();
   bool FaultIs(abi::Fault kind) const;
   bool NeverStarts() const;
+  bool OfferExtInt();
 
   bool started_ = false;
   std::atomic<uint32_t> asked_round_{0};

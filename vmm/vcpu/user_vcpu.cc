@@ -18,7 +18,12 @@ constexpr uint64_t kNsPerMs = 1'000'000;
 apic::ApicConfig ConfigOf(const VcpuWorld& world) {
   apic::ApicConfig config;
   config.tsc_hz = uint64_t{world.tsc_khz} * 1000;
+  config.has_x2apic = world.has_x2apic;
+  config.has_directed_eoi = world.board != nullptr;  // its I/O APIC has an EOI register
   config.has_tsc_deadline = world.has_tsc_deadline;
+  config.phys_addr_bits = world.phys_addr_bits;
+  // IA32_MCG_CAP is KVM's, and has bit 10 only after KVM_X86_SETUP_MCE.
+  config.has_cmci = false;
   return config;
 }
 
@@ -63,7 +68,11 @@ bool UserVcpu::TakeWork(uint32_t work) {
   // INIT before interrupts: those that were posted behind it find the APIC reset, and disabled.
   if ((work & CpuMailbox::kStartup) != 0) TakeStartup();
   if ((work & CpuMailbox::kVectors) != 0) TakeVectors();
-  if ((work & CpuMailbox::kNmi) != 0 && !waiting_) nmi_pending_ = true;
+  if ((work & CpuMailbox::kNmi) != 0) {
+    const uint32_t nmis = mailbox().TakeNmis();
+    if (!waiting_) nmis_pending_ = std::min(nmis_pending_ + nmis, CpuMailbox::kMostNmis);
+  }
+  if ((work & CpuMailbox::kExtInt) != 0 && !waiting_) ext_int_pending_ = true;
   return !faulted();
 }
 
@@ -82,7 +91,9 @@ void UserVcpu::TakeInit() {
   RefreshTimer();
   in_flight_.clear();
   halted_ = false;
-  nmi_pending_ = false;
+  nmis_pending_ = 0;
+  nmis_in_kvm_ = false;
+  ext_int_pending_ = false;
   waiting_ = !apic_.bsp();
   if (has_run_) {
     CompletePendingExit();
@@ -134,17 +145,20 @@ bool UserVcpu::Restart(const apic::CpuResetState& state) {
 
 void UserVcpu::TakeVectors() {
   const CpuMailbox::VectorWords vectors = mailbox().TakeVectors();
+  const CpuMailbox::VectorWords levels = mailbox().TakeLevels(vectors);
   const Latency& latency = world().profile.ipi;
-  if (latency.ns == 0 && latency.jitter_ns == 0) return AcceptVectors(vectors);
+  if (latency.ns == 0 && latency.jitter_ns == 0) return AcceptVectors(vectors, levels);
   SleepPrecisely();
-  in_flight_.push_back({MonotonicNs() + DrawLatency(latency), vectors});
+  in_flight_.push_back({MonotonicNs() + DrawLatency(latency), vectors, levels});
 }
 
-void UserVcpu::AcceptVectors(const CpuMailbox::VectorWords& vectors) {
+void UserVcpu::AcceptVectors(const CpuMailbox::VectorWords& vectors,
+                             const CpuMailbox::VectorWords& levels) {
   for (size_t word = 0; word < vectors.size(); ++word) {
     for (uint64_t bits = vectors[word]; bits != 0; bits &= bits - 1) {
       const size_t vector = word * 64 + static_cast<size_t>(std::countr_zero(bits));
-      apic_.Accept(Vector(static_cast<uint8_t>(vector)));
+      const bool level = (levels[word] & bits & ~(bits - 1)) != 0;
+      apic_.Accept(Vector(static_cast<uint8_t>(vector)), level);
     }
   }
 }
@@ -157,7 +171,7 @@ void UserVcpu::AcceptDue() {
   if (!timer_deadline_ns_ && in_flight_.empty()) return;
   const apic::Time now = Now();
   while (!in_flight_.empty() && in_flight_.front().due_ns <= now.ns) {
-    AcceptVectors(in_flight_.front().vectors);
+    AcceptVectors(in_flight_.front().vectors, in_flight_.front().levels);
     in_flight_.pop_front();
   }
   if (timer_deadline_ns_ && *timer_deadline_ns_ <= now.ns) {
@@ -190,28 +204,81 @@ void UserVcpu::Block(std::optional<uint64_t> deadline_ns) {
 }
 
 bool UserVcpu::WakesFromHalt() {
-  return nmi_pending_ || (run().if_flag != 0 && apic_.HighestDeliverable().has_value());
+  if (nmis_pending_ != 0) return true;
+  return run().if_flag != 0 && InterruptDue();
+}
+
+// SDM vol 3A, 11.5.1: LINT0 in delivery mode ExtINT; 11.4.3: with the APIC disabled by hardware the
+// pin is INTR. The 8259 is wired to the boot CPU's.
+bool UserVcpu::ExtIntDue() const {
+  if (ext_int_pending_) return true;
+  if (world().board == nullptr || !is_boot_cpu() || !world().board->lines().IntPin()) return false;
+  if (apic_.mode() == apic::ApicMode::kDisabled) return true;
+  const uint32_t lint0 = apic_.lvt(apic::LvtEntry::kLint0);
+  return (lint0 & apic::kLvtMasked) == 0 &&
+         apic::LvtDeliveryMode(lint0) == apic::DeliveryMode::kExtInt;
+}
+
+// What firmware leaves behind, as far as payloads rely on it: the APIC enabled, the 8259 through
+// LINT0, NMIs through LINT1 (MultiProcessor Specification 1.4, 3.6.2.2 "Virtual Wire Mode").
+void UserVcpu::HandOver() {
+  constexpr uint32_t kSvr = apic::kSvrEnable | 0xff;
+  const uint32_t ext_int = static_cast<uint32_t>(apic::DeliveryMode::kExtInt) << 8;
+  const uint32_t nmi = static_cast<uint32_t>(apic::DeliveryMode::kNmi) << 8;
+  for (const auto& [reg, value] :
+       {std::pair(apic::Reg::kSvr, kSvr), std::pair(apic::Reg::kLvtLint0, ext_int),
+        std::pair(apic::Reg::kLvtLint1, nmi)}) {
+    const uint32_t offset = static_cast<uint32_t>(reg);
+    Apply(apic_.mode() == apic::ApicMode::kX2Apic
+              ? apic_.WriteMsr(apic::kX2ApicMsrFirst + offset / 16, value, Now())
+              : apic_.WriteMmio(offset, value, Now()));
+  }
 }
 
 bool UserVcpu::Inject() {
-  absl::Status status;
-  if (nmi_pending_) {
-    nmi_pending_ = false;
-    ++tally().nmis_injected;
-    status = vcpu().Nmi();
-  }
-  std::optional<Vector> vector = apic_.HighestDeliverable();
-  if (vector && run().ready_for_interrupt_injection != 0 && run().if_flag != 0 && status.ok()) {
-    apic_.Acknowledge(*vector);
-    ++tally().interrupts_injected;
-    status = vcpu().Interrupt(vector->value);
-    run().ready_for_interrupt_injection = 0;  // until the next exit says so again
-    vector = apic_.HighestDeliverable();
-  }
-  run().request_interrupt_window = vector ? 1 : 0;
+  absl::Status status = InjectNmis();
+  const bool due = InterruptDue();
+  const bool ready = run().ready_for_interrupt_injection != 0 && run().if_flag != 0;
+  if (due && ready && !nmis_in_kvm_ && status.ok()) status = InjectInterrupt();
+  run().request_interrupt_window = InterruptDue() ? 1 : 0;
   run().cr8 = apic_.Cr8();
   if (!status.ok()) Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
   return status.ok();
+}
+
+bool UserVcpu::InterruptDue() const {
+  return ExtIntDue() || apic_.HighestDeliverable().has_value();
+}
+
+// An NMI goes before any interrupt (SDM vol 3A, 6.9), but KVM delivers an interrupt that it was
+// given before an NMI that still waits in it. So while one does, it gets no interrupt.
+absl::Status UserVcpu::InjectNmis() {
+  absl::Status status;
+  for (; nmis_pending_ != 0 && status.ok(); --nmis_pending_) {
+    ++tally().nmis_injected;
+    nmis_in_kvm_ = true;
+    status = vcpu().Nmi();
+  }
+  if (!nmis_in_kvm_ || !status.ok()) return status;
+  const absl::StatusOr<kvm_vcpu_events> events = vcpu().GetEvents();
+  if (!events.ok()) return events.status();
+  nmis_in_kvm_ = events->nmi.pending != 0 || events->nmi.injected != 0;
+  return absl::OkStatus();
+}
+
+// One interrupt: the 8259's goes past the APIC and its priorities, and so comes first.
+absl::Status UserVcpu::InjectInterrupt() {
+  Vector vector(0);
+  if (ExtIntDue()) {
+    ext_int_pending_ = false;
+    vector = world().board->lines().Acknowledge();
+  } else {
+    vector = *apic_.HighestDeliverable();
+    apic_.Acknowledge(vector);
+  }
+  ++tally().interrupts_injected;
+  run().ready_for_interrupt_injection = 0;  // until the next exit says so again
+  return vcpu().Interrupt(vector.value);
 }
 
 std::string UserVcpu::DoingNow() {

@@ -28,6 +28,7 @@ class UserVcpu final : public VcpuThread {
            size_t log_records);
 
   const apic::LocalApic& apic() const { return apic_; }
+  void HandOver() override;
 
  protected:
   Next Prepare() override;
@@ -40,6 +41,7 @@ class UserVcpu final : public VcpuThread {
   struct InFlight {
     uint64_t due_ns;
     CpuMailbox::VectorWords vectors;
+    CpuMailbox::VectorWords levels;
   };
 
   // What was posted (user_vcpu.cc).
@@ -49,7 +51,7 @@ class UserVcpu final : public VcpuThread {
   bool Restart(const apic::CpuResetState& state);
   void Start(Vector vector);
   void TakeVectors();
-  void AcceptVectors(const CpuMailbox::VectorWords& vectors);
+  void AcceptVectors(const CpuMailbox::VectorWords& vectors, const CpuMailbox::VectorWords& levels);
 
   // What is due (user_vcpu.cc).
   apic::Time Now() const;
@@ -57,7 +59,12 @@ class UserVcpu final : public VcpuThread {
   std::optional<uint64_t> NextDeadlineNs() const;
   void Block(std::optional<uint64_t> deadline_ns);
   bool WakesFromHalt();
+  // The 8259 wants to interrupt this CPU, directly or by way of LINT0.
+  bool ExtIntDue() const;
+  bool InterruptDue() const;
   bool Inject();
+  absl::Status InjectNmis();
+  absl::Status InjectInterrupt();
 
   // Exits (user_vcpu_exits.cc).
   void HandleMmio();
@@ -66,11 +73,14 @@ class UserVcpu final : public VcpuThread {
   void Apply(const apic::WriteEffect& effect);
   void Publish();
   void RefreshTimer();
+  void TellKvmApicBase();
 
   apic::LocalApic apic_;
   bool waiting_;  // for a SIPI
   bool halted_ = false;
-  bool nmi_pending_ = false;
+  uint32_t nmis_pending_ = 0;
+  bool nmis_in_kvm_ = false;  // given to KVM, perhaps not delivered yet
+  bool ext_int_pending_ = false;  // by a message; that of LINT0 is the 8259's INT itself
   bool has_run_ = false;   // since power-up or the last INIT: state in KVM must be reset whole
   bool first_run_ = true;  // the next entry is the first after power-up or a SIPI
   uint64_t cr0_at_init_ = apic::StateAfterPowerOn(0).cr0;

@@ -1,6 +1,8 @@
 // The exits of a vCPU with the model's APIC: HLT, x2APIC and APIC_BASE MSRs, the xAPIC page.
+#include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/user_vcpu.h"
 
@@ -36,7 +38,7 @@ bool UserVcpu::HandleChipExit() {
       return true;
     case KVM_EXIT_X86_WRMSR:
       HandleWrmsr();
-      return true;
+      return !faulted();
     case KVM_EXIT_IRQ_WINDOW_OPEN:
     case KVM_EXIT_SET_TPR:
       return true;
@@ -49,16 +51,17 @@ void UserVcpu::HandleMmio() {
   auto& mmio = run().mmio;
   const uint64_t page = apic::ApicBaseAddress(apic_.ReadApicBase());
   const bool ours = apic_.mode() == apic::ApicMode::kXApic && mmio.phys_addr >= page &&
-                    mmio.phys_addr - page < kApicPageBytes && mmio.len == 4;
-  if (!ours) return UnhandledMmio();
+                    mmio.phys_addr - page < kApicPageBytes;
+  if (!ours) return BoardMmio();
   const uint32_t offset = static_cast<uint32_t>(mmio.phys_addr - page);
-  uint32_t value = 0;
+  const uint32_t bytes = std::min<uint32_t>(mmio.len, sizeof mmio.data);
+  uint64_t value = 0;
   if (mmio.is_write != 0) {
-    std::memcpy(&value, mmio.data, sizeof value);
-    Apply(apic_.WriteMmio(offset, value, Now()));
+    std::memcpy(&value, mmio.data, bytes);
+    Apply(apic_.StoreMmio(offset, bytes, value, Now()));
   } else {
-    value = apic_.ReadMmio(offset, Now());
-    std::memcpy(mmio.data, &value, sizeof value);
+    value = apic_.LoadMmio(offset, bytes, Now());
+    std::memcpy(mmio.data, &value, bytes);
   }
 }
 
@@ -72,7 +75,9 @@ void UserVcpu::HandleRdmsr() {
   } else if (msr.index == apic::kMsrApicBase) {
     msr.data = apic_.ReadApicBase();
   } else if (msr.index == apic::kMsrTscDeadline) {
-    msr.data = apic_.ReadTscDeadline(Now());
+    const apic::ReadResult result = apic_.ReadTscDeadlineMsr(Now());
+    msr.error = result.fault ? 1 : 0;
+    msr.data = result.value;
   } else {
     msr.error = 1;  // #GP, as for any MSR that a CPU does not have
     ++tally().unhandled_msr;
@@ -100,7 +105,11 @@ void UserVcpu::Apply(const apic::WriteEffect& effect) {
   using Kind = apic::WriteEffect::Kind;
   switch (effect.kind) {
     case Kind::kNone:
-    case Kind::kEoi:  // there is no I/O APIC to tell
+      return;
+    case Kind::kEoi:
+      if (effect.eoi_level && world().board != nullptr) {
+        world().board->lines().EndOfInterrupt(effect.eoi_vector);
+      }
       return;
     case Kind::kIpi:
       world().chip->Send(effect.icr, cpu(), tally().sends);
@@ -117,10 +126,25 @@ void UserVcpu::Apply(const apic::WriteEffect& effect) {
       return;
     case Kind::kModeChange:
       Publish();
+      // KVM's own copy decides whether CPUID 1 EDX[9] shows an APIC (SDM vol 3A, 11.4.3).
+      if (!vcpu().SetMsr(apic::kMsrApicBase, apic_.ReadApicBase()).ok()) ++tally().unhandled_msr;
       mailbox().startup().SetBsp(apic_.bsp());
       RefreshTimer();
+      TellKvmApicBase();
       return;
   }
+}
+
+// 11.4.3: CPUID 1 EDX[9] is 0 while the APIC is disabled by IA32_APIC_BASE. KVM keeps that bit by
+// its own copy of the MSR (kvm_lapic_set_base), which the guest's write has not reached.
+void UserVcpu::TellKvmApicBase() {
+  absl::StatusOr<kvm_sregs> sregs = vcpu().GetSregs();
+  absl::Status status = sregs.status();
+  if (status.ok()) {
+    sregs->apic_base = apic_.ReadApicBase();
+    status = vcpu().SetSregs(*sregs);
+  }
+  if (!status.ok()) Fault(absl::StrCat("CPU ", cpu().value, ": ", status.message()));
 }
 
 void UserVcpu::Publish() { world().chip->routing().Publish(cpu(), apic_.Routing()); }

@@ -4,8 +4,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "vmm/irqchip/kick_signal.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/fault_report.h"
+#include "vmm/vcpu/reset_state.h"
 
 namespace sipi {
 namespace {
@@ -166,8 +169,37 @@ bool VcpuThread::HandlePortAction(const PortAction& action) {
     case PortAction::Kind::kCharge:
       Charge(static_cast<abi::Charge>(action.value));
       return true;
+    case PortAction::Kind::kInitLine:
+      world_.events->OnInitLine(cpu_);
+      return true;
+    case PortAction::Kind::kSystemReset:
+      world_.events->OnSystemReset(cpu_, action.value);
+      return false;
+    case PortAction::Kind::kFirmware:
+      return EnterPayload();
+    case PortAction::Kind::kFlushPage:
+      world_.events->OnFlushPage(Gpa(action.value));
+      return true;
   }
   return true;
+}
+
+bool VcpuThread::EnterPayload() {
+  CompletePendingExit();
+  const absl::Status status = world_.events->OnFirmware([this](const StateChange& change) {
+    const absl::StatusOr<kvm_sregs> now = vcpu_.GetSregs();
+    if (!now.ok()) return now.status();
+    const apic::CpuResetState reset = apic::StateAfterPowerOn(world_.cpuid_signature);
+    kvm_regs regs = RegsOf(reset);
+    kvm_sregs sregs = SregsOf(reset, world_.reset_sregs);
+    sregs.apic_base = now->apic_base;
+    change(regs, sregs);
+    HandOver();
+    return SetState(regs, sregs);
+  });
+  if (status.ok()) return true;
+  Fault(absl::StrCat("CPU ", cpu_.value, " cannot start over: ", status.message()));
+  return false;
 }
 
 void VcpuThread::Yield() {
@@ -222,9 +254,18 @@ void VcpuThread::Fault(std::string diagnosis) {
   world_.events->OnFault(cpu_, std::move(diagnosis));
 }
 
-void VcpuThread::UnhandledMmio() {
+void VcpuThread::BoardMmio() {
+  auto& mmio = run().mmio;
+  const Gpa at(mmio.phys_addr);
+  const std::span<std::byte> data(reinterpret_cast<std::byte*>(mmio.data),
+                                  std::min<size_t>(mmio.len, sizeof mmio.data));
+  if (world_.board != nullptr) {
+    if (mmio.is_write != 0 ? world_.board->WriteMmio(at, data) : world_.board->ReadMmio(at, data)) {
+      return;
+    }
+  }
   ++counters_.unhandled_mmio;
-  if (run().mmio.is_write == 0) std::memset(run().mmio.data, 0xff, sizeof run().mmio.data);
+  if (mmio.is_write == 0) std::memset(mmio.data, 0xff, sizeof mmio.data);
 }
 
 void VcpuThread::CompletePendingExit() {

@@ -38,6 +38,10 @@ class VcpuThread {
   // The state in which the first KVM_RUN starts: the boot CPU's, by the loader. Before Launch.
   absl::Status SetState(const kvm_regs& regs, const kvm_sregs& sregs);
 
+  // This CPU, the boot CPU, is about to enter a payload: leaves its APIC as firmware would. Before
+  // Launch, or on the thread.
+  virtual void HandOver() {}
+
   // Starts the thread. Call with all signals blocked, the thread inherits that. Error:
   // ResourceExhausted with CPU and remedy.
   absl::Status Launch();
@@ -85,7 +89,8 @@ class VcpuThread {
   uint64_t DrawLatency(const Latency& latency) { return dice_.Draw(latency); }
   // Reports and marks the CPU as faulted.
   void Fault(std::string diagnosis);
-  void UnhandledMmio();
+  // An MMIO access that is not the local APIC's: the board's, or nobody's.
+  void BoardMmio();
 
   // Lets KVM finish the I/O of the last exit, so that registers may be read and replaced (KVM API,
   // section 5: after KVM_EXIT_IO, MMIO and MSR exits KVM_RUN must be entered once more).
@@ -101,6 +106,7 @@ class VcpuThread {
   bool HandlePortAction(const PortAction& action);
   void Charge(abi::Charge kind);
   void Yield();
+  bool EnterPayload();
 
   const VcpuWorld& world_;
   const CpuNumber cpu_;
