@@ -4,7 +4,8 @@
     mutate.py SOURCE-ROOT OUT-DIR FLAT-OUTPUT...
 
 Every canary is a text that must stand exactly once in its file: a kernel that changes takes its canaries along, or the
-build stops and says which. Headers go to OUT-DIR/tree, sources to the flat outputs (canary_NAME.cc).
+build stops and says which. Headers go to OUT-DIR/tree, sources to the flat outputs (canary_NAME.cc), the
+numbers and names to OUT-DIR/canary.h.
 """
 
 import pathlib
@@ -160,6 +161,11 @@ inline constexpr CanaryName kCanaries[] = {
 RUN = ("guest/platform/sim/machine.cc", "End Machine::Run() {\n", "End Machine::Run() {\n  g_canary = options_.chaos.canary;\n")
 
 
+def write_if_new(target, text):
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+
+
 def main():
     source, out, flat = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
     edits = {}
@@ -171,7 +177,7 @@ def main():
     tree = out / "tree"
     tree.mkdir(parents=True, exist_ok=True)
     names = "".join(f'    {{{number}, "{name}"}},\n' for number, (name, _) in CANARIES.items())
-    (tree / "canary.h").write_text(HEADER % names)
+    write_if_new(out / "canary.h", HEADER % names)
     folders = ["guest/kernel", "guest/scenario", "guest/platform/sim", "apic/model"]
     for path in sorted(p for f in folders for p in (source / f).glob("*") if p.suffix in (".h", ".cc")):
         relative = path.relative_to(source).as_posix()
@@ -189,8 +195,7 @@ def main():
             text = '#include "canary.h"\n' + text
             if target.name not in flat:
                 sys.exit(f"{target.name} is not built: add it to tests/canary/meson.build")
-        if not target.exists() or target.read_text() != text:
-            target.write_text(text)
+        write_if_new(target, text)
     if edits:
         sys.exit(f"canaries in files that are not there: {sorted(edits)}")
 
