@@ -33,9 +33,10 @@ struct alignas(128) CpuSlot {
   uint32_t package_calibrated_by;  // likewise, this package
   uint32_t core_cpus;              // CPUs of this core that are up
   uint32_t package_cpus;           // CPUs of this package that are up
-  uint32_t prepare_state;  // CpuhpState of the control CPU's own progress with this CPU (PREPARE
-                           // section)
-  uint32_t spare[11];
+  uint32_t prepare_state;   // CpuhpState of the control CPU's own progress with this CPU (PREPARE
+                            // section)
+  uint32_t call_requested;  // 1: a function call is to be done, and its IPI is on the way
+  uint32_t spare[10];
 };
 static_assert(sizeof(CpuSlot) == 128);
 

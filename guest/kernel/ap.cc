@@ -1,5 +1,6 @@
 // The AP's side of bring-up: alive, wait to be let go, STARTING, ONLINE, idle.
 #include "guest/kernel/apic.h"
+#include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/smpboot.h"
@@ -95,6 +96,7 @@ void Park(PerCpu& self) {
   platform::IrqDisable();
   platform::Trace(TraceEvent::kParked, 0, 0);
   self.slot->parked = 1;
+  AnswerOnTheWayDown(self);
   if (SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {
     (void)SyncTransition(*self.kernel, self.cpu, SyncState::kShouldDie, SyncState::kDead);
     NotifyCpu(self, kBootCpu);
@@ -103,6 +105,8 @@ void Park(PerCpu& self) {
 }
 
 void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
+  // A broadcast also reaches a CPU whose area could not be prepared: it has nothing to run on.
+  if (self.kernel == nullptr) platform::HaltForever();
   platform::TraceAt(first_instruction_ticks, TraceEvent::kFirstInstruction, 0, 0);
   platform::Trace(TraceEvent::kLongMode, 0, 0);
   if (kernel.params->fault.cpu == self.cpu.value) platform::Break(kernel.params->fault);

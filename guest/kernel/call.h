@@ -17,6 +17,10 @@ void CallEach(PerCpu& self);
 // The function call interrupt's work.
 void RunCalled(PerCpu& self);
 
+// On a CPU that is out of the online mask and will take no interrupt any more: nobody shall wait
+// for it.
+void AnswerOnTheWayDown(PerCpu& self);
+
 // Programs the running CPU's cache attributes, and is charged for it.
 void SetUpCaches();
 
@@ -31,8 +35,7 @@ inline void LockShort(Kernel& kernel, platform::Atomic<uint32_t>& lock) {
                                                1000 * (kernel.params->cpu_count / 64 + 1));
   do {
     const auto free = [](uint32_t value) { return value == 0; };
-    if (!platform::SpinUntil(lock.Ref(), free, platform::DeadlineInUs(kSpinUs))) platform::Relax();
-    SIPI_ASSERT(!platform::Expired(deadline));
+    SIPI_ASSERT(platform::SpinPolitely(lock.Ref(), free, kSpinUs, deadline));
   } while (lock.Exchange(1, std::memory_order_acquire) != 0);
 }
 inline void UnlockShort(platform::Atomic<uint32_t>& lock) {

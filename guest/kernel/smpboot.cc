@@ -59,6 +59,12 @@ void TraceTimeout(Kernel& kernel, CpuNumber cpu) {
                   static_cast<uint32_t>(SyncStateOf(kernel, cpu)));
 }
 
+// The AP is on its way down by itself: it undoes its own sections first, and is dead then.
+void WaitDead(PerCpu& self, CpuNumber cpu) {
+  const auto dead = [](uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); };
+  if (!ControlWait(self, SyncWord(*self.kernel, cpu), dead)) TraceTimeout(*self.kernel, cpu);
+}
+
 }  // namespace
 
 void InitPerCpu(Kernel& kernel, PerCpu& area, CpuNumber cpu) {
@@ -106,8 +112,9 @@ Error WaitAlive(PerCpu& self, CpuNumber cpu) {
 
 Error WaitStartingDone(PerCpu& self, CpuNumber cpu) {
   if (WaitSync(self, cpu, SyncState::kShouldOnline, TraceEvent::kNone, TraceEvent::kNone)) {
-    const bool dead = SyncStateOf(*self.kernel, cpu) != SyncState::kOnline;
-    return dead ? Error::kStepFailed : Error::kNone;
+    if (SyncStateOf(*self.kernel, cpu) == SyncState::kOnline) return Error::kNone;
+    WaitDead(self, cpu);
+    return Error::kStepFailed;
   }
   TraceTimeout(*self.kernel, cpu);
   return Error::kTimeoutOnline;
@@ -197,6 +204,7 @@ class SmpbootOps {
       NotifyCpu(self_, cpu);
       return true;
     }
+    if (SyncStateOf(kernel_, cpu) == SyncState::kShouldDie) WaitDead(self_, cpu);
     kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kCancelled);
     CpuhpDown(self_, cpu, Section::kPrepare);
     return false;
@@ -237,11 +245,7 @@ class SmpbootOps {
       TraceTimeout(kernel_, cpu);
       kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kTimeoutOnline);
     } else if (SyncStateOf(kernel_, cpu) != SyncState::kOnline) {
-      // The AP undoes its own sections first, and is dead then.
-      const auto dead = [](uint32_t sync) {
-        return sync == static_cast<uint32_t>(SyncState::kDead);
-      };
-      if (!ControlWait(self_, SyncWord(kernel_, cpu), dead)) TraceTimeout(kernel_, cpu);
+      WaitDead(self_, cpu);
       CpuhpDown(self_, cpu, Section::kPrepare);
     }
   }

@@ -64,7 +64,8 @@ Error StartOnlineMask(PerCpu& self, CpuNumber cpu) {
 }
 
 void StopOnlineMask(PerCpu& self, CpuNumber cpu) {
-  self.kernel->slot(cpu).online = 0;
+  platform::AtomicRef<uint32_t>(self.kernel->slot(cpu).online)
+      .Exchange(0, std::memory_order_seq_cst);
   self.kernel->online_count.FetchAdd(~0u, std::memory_order_seq_cst);
 }
 

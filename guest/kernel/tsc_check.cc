@@ -13,11 +13,10 @@ platform::Deadline PartnerDeadline(Kernel& kernel) {
 // One AP at a time, each for as long as its check takes: a wait that lets others run at once.
 void LockLong(Kernel& kernel, platform::Atomic<uint32_t>& lock) {
   while (lock.Exchange(1, std::memory_order_acquire) != 0) {
-    const auto slice = platform::DeadlineInUs(kernel.knobs().tsc_check_us / 8 + 1);
-    if (!platform::SpinUntil(
-            lock.Ref(), [](uint32_t value) { return value == 0; }, slice)) {
-      platform::Relax();
-    }
+    // Bounded by those before it, each of which has a deadline for its partner.
+    (void)platform::SpinPolitely(
+        lock.Ref(), [](uint32_t value) { return value == 0; }, kernel.knobs().tsc_check_us / 8 + 1,
+        platform::NoDeadline());
   }
 }
 

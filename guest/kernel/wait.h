@@ -31,19 +31,9 @@ void HaltOnce(PerCpu& self, Done done, platform::Deadline deadline) {
   sleeping.Store(0, std::memory_order_release);
 }
 
-// Spins until pred(value of word) or the deadline, and now and then lets others run: the CPU that
-// is
-// waited for may want this very core.
-template <class Pred>
-bool SpinPolitely(platform::AtomicRef<uint32_t> word, Pred pred, platform::Deadline deadline) {
-  constexpr uint32_t kSliceUs = 30;
-  for (;;) {
-    const platform::Deadline slice = platform::DeadlineInUs(kSliceUs);
-    if (platform::SpinUntil(word, pred, platform::Earlier(slice, deadline))) return true;
-    if (platform::Expired(deadline)) return false;
-    platform::Relax();
-  }
-}
+// A wait that spins lets others run after so long: the CPU that is waited for may want this very
+// core.
+inline constexpr uint32_t kPoliteSliceUs = 30;
 
 // Waits until pred(value of word), true, or the deadline, false. A word that is waited for in the
 // halting mode must be changed with seq_cst and followed by NotifyCpu. Whoever is woken spins for a
@@ -59,7 +49,8 @@ bool WaitFor(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
   const bool irqs = platform::IrqsEnabled();
   do {
     const platform::Deadline spin = platform::DeadlineInUs(spin_us);
-    if (SpinPolitely(word, pred, platform::Earlier(spin, deadline))) return true;
+    if (platform::SpinPolitely(word, pred, kPoliteSliceUs, platform::Earlier(spin, deadline)))
+      return true;
     HaltOnce(
         self, [&] { return pred(word.Load(std::memory_order_seq_cst)); }, deadline);
     if (irqs) platform::IrqEnable();

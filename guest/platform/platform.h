@@ -13,6 +13,8 @@
 //   SpinUntil(ref, pred, d)  waits until pred(value) holds, true, or the deadline passes, false. On
 //                            metal it spins, in the simulator the fiber parks until that word is
 //                            stored to. Never write the loop yourself
+//   SpinPolitely(ref, pred, slice_us, d)   likewise, and lets another CPU run after each slice: on
+//                            metal with Relax()
 //   Relax()                  lets another CPU run that this one spins for, where they may share a
 //                            core
 //   DelayUs(us), DelayUntilUs(begin, us)   waits at least so long, without giving up the CPU

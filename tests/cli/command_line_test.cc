@@ -165,11 +165,42 @@ TEST(CommandLine, UnknownProfileNamesThoseThereAre) {
   EXPECT_TRUE(Contains(error, "server-128")) << error;
 }
 
-TEST(CommandLine, SimulatorIsNotBuiltYet) {
-  EXPECT_EQ(ErrorOf({"run", "--machine=sim"}),
-            "--machine: sim is not built yet, this version has only kvm; leave the flag out or "
-            "give --machine=kvm");
+TEST(CommandLine, SimulatorTakesTheSameFlagsAndAsksForNoKvm) {
+  const auto no_kvm = [](const std::string&) -> CpuLimits {
+    ADD_FAILURE() << "KVM was asked";
+    return {};
+  };
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(
+      {"run", "--machine=sim", "--cpus=8192", "--strategy=full", "--host-cores=2"}, no_kvm);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->checked.config.machine, MachineKind::kSim);
+  EXPECT_EQ(line->checked.config.cpus, 8192u);
+  EXPECT_EQ(line->checked.config.host_cores, 2u);
+  EXPECT_EQ(line->checked.note, "");
+}
+
+TEST(CommandLine, WhatTheSimulatorDoesNotHaveIsRefused) {
+  for (const char* flag : {"--irqchip=split", "--irqchip=kernel", "--driver=host", "--memory=1G",
+                           "--count-instructions", "--kvm-device=/dev/null"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find('='));
+    const std::string error = ErrorOf({"run", "--machine=sim", flag});
+    EXPECT_EQ(error.rfind(name + ": ", 0), 0u) << error;
+    EXPECT_TRUE(Contains(error, "or use --machine=kvm")) << error;
+  }
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--machine=sim", "--cpus=99999"}), "simulator's limit"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--host-cores=2"}), "use it with --machine=sim"));
+  EXPECT_TRUE(Contains(ErrorOf({"params", "--machine=sim", "--out=x"}), "--machine: "));
   EXPECT_TRUE(Contains(ErrorOf({"run", "--machine=xen"}), "it takes kvm"));
+}
+
+TEST(CommandLine, BenchWantsToKnowOfWhat) {
+  const absl::StatusOr<CommandLine> line =
+      ParseCommandLine({"bench", "published", "--runs=3"}, nullptr);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->verb, Verb::kPublished);
+  EXPECT_EQ(line->published_runs, 3u);
+  EXPECT_TRUE(Contains(ErrorOf({"bench"}), "give published"));
+  EXPECT_TRUE(Contains(ErrorOf({"bench", "publish"}), "published"));
 }
 
 TEST(CommandLine, UnknownFlagsGetASuggestion) {
@@ -186,7 +217,8 @@ TEST(CommandLine, UnknownFlagsGetASuggestion) {
 
 TEST(CommandLine, UnknownCommandsGetASuggestion) {
   EXPECT_TRUE(Contains(ErrorOf({"comapre"}), "did you mean 'compare'?"));
-  EXPECT_TRUE(Contains(ErrorOf({}), "no command; give run, compare, doctor or params"));
+  EXPECT_TRUE(
+      Contains(ErrorOf({}), "no command; give run, compare, explore, doctor, bench or params"));
   EXPECT_TRUE(Contains(ErrorOf({"run", "compare"}), "compare"));
 }
 

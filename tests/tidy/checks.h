@@ -27,6 +27,8 @@ Findings CheckIncludes(const SourceFile& file);
 // No wait without a deadline in the guest's kernel and scenarios: every wait goes through SpinUntil
 // or Halt.
 Findings CheckWaits(const SourceFile& file);
+// The simulator knows no host clock, no floating point, no order of hashes, no chance but its own.
+Findings CheckDeterminism(const SourceFile& file);
 // The build picks the platform, not the preprocessor: no conditional compilation in the guest, none
 // by platform elsewhere.
 Findings CheckConditionals(const SourceFile& file);

@@ -89,6 +89,26 @@ TEST(Waits, FindsABarePauseLoopInTheKernelOnly) {
   EXPECT_TRUE(CheckWaits(File("guest/kernel/a.cc", {"  // a bare Pause() is a fault"})).empty());
 }
 
+TEST(Includes, VmmSeesTheSimulatorsPublicHeaderOnly) {
+  const auto vmm = [](const char* line) { return CheckIncludes(File("vmm/machine/a.cc", {line})); };
+  EXPECT_TRUE(vmm("#include \"guest/platform/sim/simulator.h\"").empty());
+  EXPECT_EQ(vmm("#include \"guest/platform/sim/machine.h\"").size(), 1u);
+  EXPECT_EQ(
+      CheckIncludes(File("guest/platform/sim/simulator.h", {"#include \"guest/kernel/kernel.h\""}))
+          .size(),
+      1u);
+}
+
+TEST(Determinism, FindsClocksAndFloatsInTheSimulatorOnly) {
+  for (const char* line : {"  double ns = 0;", "#include <chrono>",
+                           "  std::unordered_map<int, int> m;", "thread_local int x;"}) {
+    EXPECT_EQ(CheckDeterminism(File("guest/platform/sim/a.cc", {line})).size(), 1u) << line;
+    EXPECT_TRUE(CheckDeterminism(File("vmm/report/a.cc", {line})).empty());
+  }
+  EXPECT_TRUE(
+      CheckDeterminism(File("guest/platform/sim/a.cc", {"  cpu.now_ns = time_ns;"})).empty());
+}
+
 TEST(Conditionals, GuestHasNone) {
   EXPECT_EQ(CheckConditionals(File("guest/kernel/a.h", {"#ifdef DEBUG"})).size(), 1u);
   EXPECT_TRUE(CheckConditionals(File("vmm/kvm/a.h", {"#ifndef KVM_CAP_VM_TYPES"})).empty());

@@ -71,6 +71,7 @@ TEST(Tree, FilesAreAtMost400LinesLong) { EXPECT_EQ(AllFindings(CheckFileLength),
 TEST(Tree, FunctionsAreAtMost70LinesLong) { EXPECT_EQ(AllFindings(CheckFunctionLength), ""); }
 TEST(Tree, FoldersIncludeOnlyWhatTheyMay) { EXPECT_EQ(AllFindings(CheckIncludes), ""); }
 TEST(Tree, GuestKernelHasNoBareWaits) { EXPECT_EQ(AllFindings(CheckWaits), ""); }
+TEST(Tree, SimulatorIsDeterministic) { EXPECT_EQ(AllFindings(CheckDeterminism), ""); }
 TEST(Tree, PlatformIsNotChosenByThePreprocessor) { EXPECT_EQ(AllFindings(CheckConditionals), ""); }
 TEST(Tree, NothingIsLeftForLater) { EXPECT_EQ(AllFindings(CheckLeftovers), ""); }
 TEST(Tree, HeadersAreIncludedOnce) { EXPECT_EQ(AllFindings(CheckHeader), ""); }

@@ -26,7 +26,8 @@ struct RawCompare {
 // Everything CLI11 fills. Its options hold references, so this never moves.
 struct Parser {
   CLI::App app{
-      "sipi boots many x86_64 vCPUs on KVM and shows where every microsecond of SMP bring-up goes.",
+      "sipi boots many x86_64 vCPUs, on KVM or simulated, and shows where every microsecond of SMP "
+      "bring-up goes.",
       "sipi"};
   RawFlags flags;
   RawCompare compare;
@@ -35,6 +36,11 @@ struct Parser {
   CLI::App* compare_app = nullptr;
   CLI::App* doctor = nullptr;
   CLI::App* params = nullptr;
+  CLI::App* bench = nullptr;
+  CLI::App* explore = nullptr;
+  RawExplore raw_explore;
+  std::string bench_what;
+  std::string bench_runs = "5";
 };
 
 CLI::App* AddVerb(Parser& parser, const char* name, const char* what, const char* example) {
@@ -59,6 +65,15 @@ void AddCompareFlags(CLI::App& app, RawCompare& compare) {
   add("--runs-dir", compare.runs_dir, "DIR", "write each run's JSON (sipi.run/1) there");
 }
 
+void AddBenchVerb(Parser& p) {
+  p.bench = AddVerb(p, "bench", "Hold the simulator against figures that others have published",
+                    "  sipi bench published");
+  p.bench->add_option("what", p.bench_what, "published")->group("This command");
+  p.bench->add_option("--runs", p.bench_runs, "seeds per row (default 5)")
+      ->type_name("N")
+      ->group("This command");
+}
+
 void BuildParser(Parser& p) {
   p.app.allow_extras();
   p.app.footer(
@@ -75,6 +90,11 @@ void BuildParser(Parser& p) {
   AddCompareFlags(*p.compare_app, p.compare);
   p.doctor = AddVerb(p, "doctor", "Say whether and how KVM can be used here", "  sipi doctor");
   AddKvmDeviceFlag(*p.doctor, p.flags);
+  AddBenchVerb(p);
+  p.explore =
+      AddVerb(p, "explore", "Search the guest kernel for bugs: schedules and faults at random",
+              "  sipi explore --schedules=1000000 --state=explore.json");
+  AddExploreFlags(*p.explore, p.raw_explore);
   p.params =
       AddVerb(p, "params", "Write the guest's boot parameters, to boot guest.elf under another VMM",
               "  sipi params --cpus=64 --out=params.bin\n"
@@ -113,7 +133,7 @@ absl::Status Unexpected(const std::string& word, const CLI::App& app, const std:
 
 // Checks that exactly one verb was given and nothing was left over.
 absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
-  const std::vector<std::string> verbs = {"run", "compare", "doctor", "params"};
+  const std::vector<std::string> verbs = {"run", "compare", "explore", "doctor", "bench", "params"};
   const std::vector<CLI::App*> chosen = p.app.get_subcommands();
   const std::vector<std::string> before = p.app.remaining();
   if (chosen.empty()) {
@@ -161,7 +181,28 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   line.flags = p.flags;
   line.verb = Verb::kDoctor;
   if (verb == p.doctor) return line;
-  ASSIGN_OR_RETURN(line.checked, MakeRunConfig(p.flags, limits(p.flags.kvm_device)));
+  if (verb == p.explore) {
+    line.verb = Verb::kExplore;
+    ASSIGN_OR_RETURN(line.explore, CheckExplore(p.raw_explore));
+    return line;
+  }
+  if (verb == p.bench) {
+    line.verb = Verb::kPublished;
+    if (p.bench_what != "published") {
+      return p.bench_what.empty() ? absl::InvalidArgumentError("bench: of what? give published")
+                                  : UnknownName("bench", p.bench_what, {"published"});
+    }
+    ASSIGN_OR_RETURN(const uint64_t runs, ParseNumber("--runs", p.bench_runs, 1, kMaxRuns));
+    line.published_runs = static_cast<uint32_t>(runs);
+    return line;
+  }
+  if (verb == p.params && p.flags.machine == "sim") {
+    return FlagError("--machine",
+                     "the parameters are for guest.elf under another VMM; leave it out");
+  }
+  const bool simulated = p.flags.machine == "sim";
+  ASSIGN_OR_RETURN(line.checked, MakeRunConfig(p.flags, simulated ? SimulatorCpuLimits()
+                                                                  : limits(p.flags.kvm_device)));
   line.verb = Verb::kRun;
   if (verb == p.compare_app) {
     line.verb = Verb::kCompare;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "guest/sequence/strategy.h"
+#include "vmm/cli/explore_flags.h"
 #include "vmm/cli/raw_flags.h"
 #include "vmm/cli/run_flags.h"
 #include "vmm/machine/run_config.h"
@@ -15,11 +16,13 @@
 namespace sipi {
 
 enum class Verb {
-  kHelp,     // print `help` and end
-  kRun,      // one run, its report
-  kCompare,  // several strategies, several runs each
-  kDoctor,   // whether and how KVM can be used here
-  kParams,   // write the guest's boot parameters, for another VMM
+  kHelp,       // print `help` and end
+  kRun,        // one run, its report
+  kCompare,    // several strategies, several runs each
+  kDoctor,     // whether and how KVM can be used here
+  kPublished,  // published figures beside simulated ones
+  kExplore,    // many schedules and faults, in search of bugs
+  kParams,     // write the guest's boot parameters, for another VMM
 };
 
 struct CompareOptions {
@@ -35,7 +38,9 @@ struct CommandLine {
   RawFlags flags;          // outputs (json, trace, serial, quiet) and kvm_device are read from here
   CheckedConfig checked;   // run, compare, params
   CompareOptions compare;  // compare
-  std::string params_file;  // params
+  std::string params_file;      // params
+  ExploreFlags explore;         // explore
+  uint32_t published_runs = 5;  // published: seeds per row
 };
 
 // `args` without the program's name. `limits` is asked for at most once, and only by verbs that

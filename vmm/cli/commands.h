@@ -2,6 +2,7 @@
 // (docs/formats.md).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "vmm/cli/command_line.h"
@@ -11,6 +12,8 @@ namespace sipi {
 int RunCommand(const CommandLine& line);
 int CompareCommand(const CommandLine& line);
 int ParamsCommand(const CommandLine& line);
+int PublishedCommand(uint32_t runs);
+int ExploreCommand(const ExploreFlags& flags);
 int DoctorCommand(const std::string& kvm_device);
 
 }  // namespace sipi

@@ -46,7 +46,7 @@ class Comparer {
       : line_(line),
         stop_(stop),
         config_(line.checked.config),
-        host_(ReadHostInfo()),
+        host_(HostInfoFor(config_.machine)),
         comparison_(line.compare.baseline),
         progress_(2, !line.flags.quiet) {
     config_.serial_fd = serial_fd;

@@ -93,4 +93,8 @@ HostInfo ReadHostInfo(const std::string& root) {
   return host;
 }
 
+HostInfo HostInfoFor(MachineKind machine) {
+  return machine == MachineKind::kSim ? HostInfo() : ReadHostInfo();
+}
+
 }  // namespace sipi

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "vmm/machine/run_config.h"
 #include "vmm/timeline/run_record.h"
 
 namespace sipi {
@@ -11,6 +12,9 @@ namespace sipi {
 // Kernel, CPU model (CPUID leaves 0x80000002-4), usable cores, and the KVM module that drives the
 // hardware. Costs some 100 us. `root` is put before /sys (tests).
 HostInfo ReadHostInfo(const std::string& root = "");
+
+// For a run's record. A simulated run has no host: its files are the same everywhere.
+HostInfo HostInfoFor(MachineKind machine);
 
 // The loaded modules that serve /dev/kvm ("kvm_amd", "kvm_intel", ...), sorted; from /sys/module,
 // which also has those that are built into the kernel.

@@ -22,6 +22,10 @@ int Dispatch(const sipi::CommandLine& line) {
       return sipi::CompareCommand(line);
     case sipi::Verb::kDoctor:
       return sipi::DoctorCommand(line.flags.kvm_device);
+    case sipi::Verb::kPublished:
+      return sipi::PublishedCommand(line.published_runs);
+    case sipi::Verb::kExplore:
+      return sipi::ExploreCommand(line.explore);
     case sipi::Verb::kParams:
       return sipi::ParamsCommand(line);
   }

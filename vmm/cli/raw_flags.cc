@@ -19,7 +19,8 @@ struct SwitchFlag {
 using R = RawFlags;
 
 constexpr TextFlag kMachineFlags[] = {
-    {"--machine", &R::machine, "kvm", "what runs the guest (only kvm in this version)"},
+    {"--machine", &R::machine, "kvm|sim",
+     "what runs the guest: vCPUs on KVM, or simulated CPUs in virtual time (default kvm)"},
     {"--irqchip", &R::irqchip, "user|split|kernel",
      "whose local APIC and INIT/SIPI: sipi's own model, KVM's with our I/O APIC, KVM's (default "
      "user)"},
@@ -33,6 +34,8 @@ constexpr TextFlag kMachineFlags[] = {
     {"--topology", &R::topology, "SPEC",
      "e.g. sockets=2,dies=1,cores=16,threads=2,nodes=2[,numbering=siblings-last][,stride=K]"},
     {"--apic-ids", &R::apic_ids, "LIST", "APIC ID of each CPU, e.g. 0,7,254,4095"},
+    {"--host-cores", &R::host_cores, "M",
+     "with --machine=sim: all CPUs share so many cores (default: one each)"},
     {"--memory", &R::memory, "SIZE", "guest memory, e.g. 512M (default: what the guest needs)"},
     {"--profile", &R::profile, "NAME|FILE",
      "latencies of a machine to impose: native, haswell-28, skylake-96, server-128, or a JSON "

@@ -18,6 +18,7 @@ struct RawFlags {
   std::string cpus;
   std::string topology;
   std::string apic_ids;
+  std::string host_cores;
   std::string memory;
   std::string profile = "native";
 

@@ -80,7 +80,7 @@ int RunCommand(const CommandLine& line) {
     if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
     return static_cast<int>(ExitCodeOf(record.status()));
   }
-  record->host = ReadHostInfo();
+  record->host = HostInfoFor(config.machine);
   if (!line.checked.note.empty()) record->notes.push_back(line.checked.note);
   const bool written = WriteOutputs(flags, *record);
   const int status = ExitStatus(*record);

@@ -11,12 +11,14 @@
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/strategy_name.h"
 #include "vmm/cpu/host_limits.h"
+#include "vmm/machine/simulated_run.h"
 
 namespace sipi {
 namespace {
 
 constexpr uint32_t kDefaultCpus = 4;
 constexpr uint64_t kMaxDelayUs = 10'000'000;
+constexpr int64_t kSimulatedTimeLimitMs = 3'600'000;
 
 const Choices<bool>& OnOff() {
   static const Choices<bool> choices = {{"on", true}, {"off", false}};
@@ -29,17 +31,50 @@ absl::StatusOr<uint32_t> ParseNumber32(const std::string& flag, const std::strin
   return static_cast<uint32_t>(value);
 }
 
-absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
-  if (flags.machine == "sim") {
-    return FlagError("--machine",
-                     "sim is not built yet, this version has only kvm; "
-                     "leave the flag out or give --machine=kvm");
+// What only one of the two machines has. Refused rather than ignored: somebody expects something.
+absl::Status CheckMachineFlags(const RawFlags& flags, const RunConfig& config) {
+  if (config.machine == MachineKind::kKvm) {
+    if (flags.host_cores.empty()) return absl::OkStatus();
+    return FlagError("--host-cores",
+                     "on KVM the host's own cores run the vCPUs; use it with --machine=sim, or "
+                     "leave it out (taskset limits a KVM run)");
   }
-  if (flags.machine != "kvm") return UnknownName("--machine", flags.machine, {"kvm"});
+  const auto only_kvm = [](const char* flag, const char* why) {
+    return FlagError(flag, absl::StrCat(why, "; leave it out, or use --machine=kvm"));
+  };
+  if (config.irqchip != IrqchipKind::kUser) {
+    return only_kvm("--irqchip", "the simulator's interrupt fabric is sipi's own APIC model");
+  }
+  if (flags.driver != "guest") {
+    return only_kvm("--driver", "the simulator has no VMM that could sequence");
+  }
+  if (!flags.memory.empty()) return only_kvm("--memory", "the simulator has what its guest needs");
+  if (!flags.payload.empty()) return only_kvm("--payload", "the simulator runs sipi's own guest");
+  if (flags.icr != RawFlags().icr) {
+    return only_kvm("--icr", "the simulator's APIC does what the SDM says");
+  }
+  if (flags.count_instructions) {
+    return only_kvm("--count-instructions", "the simulator charges for steps, not instructions");
+  }
+  if (flags.kvm_device != RawFlags().kvm_device) {
+    return only_kvm("--kvm-device", "the simulator uses no device");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
+  ASSIGN_OR_RETURN(config.machine, ParseChoice<MachineKind>(
+                                       "--machine", flags.machine,
+                                       {{"kvm", MachineKind::kKvm}, {"sim", MachineKind::kSim}}));
   ASSIGN_OR_RETURN(config.irqchip, ParseChoice<IrqchipKind>("--irqchip", flags.irqchip,
                                                             {{"user", IrqchipKind::kUser},
                                                              {"split", IrqchipKind::kSplit},
                                                              {"kernel", IrqchipKind::kKernel}}));
+  RETURN_IF_ERROR(CheckMachineFlags(flags, config));
+  if (!flags.host_cores.empty()) {
+    ASSIGN_OR_RETURN(config.host_cores,
+                     ParseNumber32("--host-cores", flags.host_cores, 1, kMaxSimulatedCpus));
+  }
   config.kvm_device = flags.kvm_device;
   if (!flags.memory.empty()) {
     ASSIGN_OR_RETURN(config.memory_bytes, ParseBytes("--memory", flags.memory));
@@ -58,8 +93,9 @@ absl::StatusOr<uint32_t> RequestedCpus(const RawFlags& flags, const Profile& pro
                               : flags.cpus.size() > 9 &&
                                     flags.cpus.find_first_not_of("0123456789") == std::string::npos;
     if (too_many) {
-      return FlagError("--cpus", absl::StrCat(Quoted(flags.cpus), " is above the host's limit of ",
-                                              limits.max_cpus, " vCPUs; give at most that many"));
+      return FlagError(
+          "--cpus", absl::StrCat(Quoted(flags.cpus), " is above the ", limits.whose, " limit of ",
+                                 limits.max_cpus, " vCPUs; give at most that many"));
     }
     return cpus;
   }
@@ -113,6 +149,7 @@ absl::Status SetTopology(const RawFlags& flags, const CpuLimits& limits, RunConf
                      "x2apic: this machine is to run in x2APIC mode, which the guest then "
                      "could not know; give --apic=xapic and IDs below 255");
   }
+  if (config.machine == MachineKind::kSim) return absl::OkStatus();
   ASSIGN_OR_RETURN(*note, CheckHostLimits(config.topology, limits.max_cpus, limits.max_apic_ids,
                                           limits.recommended_cpus));
   return absl::OkStatus();
@@ -229,6 +266,8 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
     ASSIGN_OR_RETURN(config.firmware_lies,
                      ParseNumberList("--firmware-lies", flags.firmware_lies, 1, config.cpus - 1));
   }
+  // Virtual time costs nothing while nothing happens in it.
+  if (config.machine == MachineKind::kSim) config.time_limit_ms = kSimulatedTimeLimitMs;
   if (!flags.time_limit_s.empty()) {
     ASSIGN_OR_RETURN(const uint32_t seconds,
                      ParseNumber32("--time-limit-s", flags.time_limit_s, 1, 86'400));
@@ -290,6 +329,13 @@ absl::Status SetPayload(const RawFlags& flags, RunConfig& config) {
 }
 
 }  // namespace
+
+CpuLimits SimulatorCpuLimits() {
+  CpuLimits limits;
+  limits.max_cpus = kMaxSimulatedCpus;
+  limits.whose = "simulator's";
+  return limits;
+}
 
 absl::StatusOr<CheckedConfig> MakeRunConfig(const RawFlags& flags, const CpuLimits& limits) {
   CheckedConfig checked;

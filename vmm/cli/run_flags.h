@@ -17,7 +17,11 @@ struct CpuLimits {
   uint32_t max_cpus = 4096;
   uint32_t max_apic_ids = 4 * 4096;  // IDs are below it
   uint32_t recommended_cpus = 4096;
+  const char* whose = "host's";  // for messages
 };
+
+// The simulator's.
+CpuLimits SimulatorCpuLimits();
 
 struct CheckedConfig {
   RunConfig config;

@@ -149,6 +149,16 @@ ArenaLayout PlanArena(uint32_t cpus) {
   return arena;
 }
 
+ArenaLayout PlanSimulatedArena(uint32_t cpus) {
+  constexpr uint32_t kStrideBytes = 51 * 64;
+  // The guest's front of a block is 128 bytes (guest/kernel/percpu.h asserts it).
+  static_assert(128 + kPerCpuRingRecords * sizeof(abi::TraceRecord) <= kStrideBytes);
+  ArenaLayout arena = PlanArena(cpus);
+  arena.percpu_stride_bytes = kStrideBytes;
+  arena.end = arena.percpu + uint64_t{cpus} * kStrideBytes;
+  return arena;
+}
+
 std::vector<std::byte> BuildBootParams(const RunConfig& config, const ArenaLayout& arena,
                                        uint32_t tsc_khz) {
   Blob blob;

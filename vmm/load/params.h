@@ -27,6 +27,10 @@ struct ArenaLayout {
 // Precondition: cpus is at least 1.
 ArenaLayout PlanArena(uint32_t cpus);
 
+// The same for the simulator, whose CPUs have stacks of their own: smaller blocks, an odd number of
+// cache lines apart, so that they do not meet in the same sets of the host's caches.
+ArenaLayout PlanSimulatedArena(uint32_t cpus);
+
 // The abi::BootParams blob for `config`: CPU table, order, APIC ID hash table. `tsc_khz` is the
 // guest's TSC frequency; it is handed over only if config.clock_known (otherwise the PM timer's
 // port is).

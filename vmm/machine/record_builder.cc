@@ -20,6 +20,7 @@ std::string StrategyName(const sequence::Strategy& strategy) {
 }
 
 void Describe(const RunConfig& config, RunRecord& record) {
+  record.machine = config.machine == MachineKind::kSim ? "sim" : "kvm";
   record.irqchip = Name(config.irqchip);
   record.apic = config.apic_mode == abi::ApicMode::kX2Apic ? "x2apic" : "xapic";
   record.strategy = StrategyName(config.strategy);
@@ -56,14 +57,10 @@ GuestRing RingOf(const ArenaLayout& arena, const GuestMemory& memory, uint32_t c
   return ring;
 }
 
-void AddTimeline(const ArenaLayout& arena, Machine& machine, RunRecord& record) {
-  std::vector<GuestRing> rings;
-  for (uint32_t cpu = 0; cpu < machine.cpus(); ++cpu) {
-    rings.push_back(RingOf(arena, machine.memory(), cpu, record.notes));
-  }
-  Timeline timeline = Collect(rings, machine.Tracks(), machine.clock());
+void AddTimeline(const Remains& remains, RunRecord& record) {
+  Timeline timeline = Collect(remains.rings, remains.tracks, remains.clock);
   record.events = std::move(timeline.events);
-  record.lost_events = timeline.lost + machine.lost_side_events();
+  record.lost_events = timeline.lost + remains.lost_side_events;
   if (record.lost_events != 0) {
     record.notes.push_back(absl::StrCat(record.lost_events, " events of the timeline were lost"));
   }
@@ -77,20 +74,20 @@ abi::CpuhpState StateOf(const abi::CpuSlot& slot) {
   return static_cast<abi::CpuhpState>(up ? slot.cpuhp_state : slot.prepare_state);
 }
 
-void AddFinals(std::span<const abi::CpuSlot> slots, bool count_instructions, Machine& machine,
-               RunRecord& record) {
-  for (uint32_t i = 0; i < slots.size(); ++i) {
-    const abi::CpuSlot& slot = slots[i];
+void AddFinals(const RunConfig& config, const Remains& remains, RunRecord& record) {
+  const bool count_instructions = config.count_instructions;
+  for (uint32_t i = 0; i < remains.slots.size(); ++i) {
+    const abi::CpuSlot& slot = remains.slots[i];
     CpuFinal final;
     final.cpu = CpuNumber(i);
-    final.apic_id = machine.apic_id(final.cpu);
+    final.apic_id = config.topology.places[i].apic_id;
     final.sync_state = static_cast<abi::SyncState>(slot.sync_state);
     final.cpuhp_state = StateOf(slot);
     final.error = slot.error;
     // A CPU that has failed is lost, even if the run ended while it was still undoing its steps.
     final.online = slot.online != 0 && slot.error == 0;
     final.tsc_khz = slot.tsc_khz;
-    if (count_instructions) final.instructions = machine.Instructions(final.cpu);
+    if (count_instructions) final.instructions = remains.instructions(final.cpu);
     record.cpus_online += final.online ? 1u : 0u;
     record.counters["guest.inits"] += slot.inits_sent;
     record.counters["guest.startups"] += slot.startups_sent;
@@ -102,12 +99,12 @@ void AddFinals(std::span<const abi::CpuSlot> slots, bool count_instructions, Mac
 }
 
 // What each CPU was doing: of those for which a reader will ask. Costs some ioctls each.
-void AddDoing(std::span<const abi::CpuSlot> slots, Machine& machine, RunRecord& record) {
+void AddDoing(const Remains& remains, RunRecord& record) {
   if (record.outcome == Outcome::kComplete) return;
   for (CpuFinal& final : record.cpus) {
     if (record.outcome == Outcome::kPartial && final.online) continue;
-    final.doing = machine.Doing(final.cpu);
-    if (slots[final.cpu.value].parked != 0) {
+    final.doing = remains.doing(final.cpu);
+    if (remains.slots[final.cpu.value].parked != 0) {
       final.doing = absl::StrCat("parked by the guest (", final.doing, ")");
     }
   }
@@ -115,23 +112,19 @@ void AddDoing(std::span<const abi::CpuSlot> slots, Machine& machine, RunRecord& 
 
 }  // namespace
 
-absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout& arena,
-                                      const RunEnd& end, Machine& machine) {
-  const GuestMemory& memory = machine.memory();
-  ASSIGN_OR_RETURN(const std::span<abi::CpuSlot> slots,
-                   memory.ArrayAt<abi::CpuSlot>(arena.slots, machine.cpus()));
-  ASSIGN_OR_RETURN(const abi::ResultPage* const result, memory.At<abi::ResultPage>(arena.result));
+RunRecord RecordOf(const RunConfig& config, const RunEnd& end, const Remains& remains) {
   RunRecord record;
   Describe(config, record);
-  record.counters = machine.Counters();
-  AddFinals(slots, config.count_instructions, machine, record);
-  record.outcome = OutcomeOf(end, *result, record);
+  record.notes = remains.notes;
+  record.counters = remains.counters;
+  AddFinals(config, remains, record);
+  record.outcome = OutcomeOf(end, *remains.result, record);
   record.complete = record.outcome == Outcome::kComplete || record.outcome == Outcome::kPartial;
   if (end.kind == EndKind::kSignal) record.signal = static_cast<int>(end.code);
-  AddDoing(slots, machine, record);
-  record.diagnosis = Diagnose(end, *result, config.time_limit_ms, record);
-  AddTimeline(arena, machine, record);
-  AddNotes(*result, record);
+  AddDoing(remains, record);
+  record.diagnosis = Diagnose(end, *remains.result, config.time_limit_ms, record);
+  AddTimeline(remains, record);
+  AddNotes(*remains.result, record);
   const bool failed = std::any_of(record.events.begin(), record.events.end(), [](const Event& e) {
     return e.name == abi::TraceEvent::kStepFailed;
   });
@@ -140,10 +133,29 @@ absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout
         "the failure asked for was not injected: CPU ", config.fault.cpu, " entered no step ",
         abi::Name(static_cast<abi::CpuhpState>(config.fault.value)), " that may fail"));
   }
-  if (std::string dropped = DescribeDropped(machine.serial_summary()); !dropped.empty()) {
+  if (std::string dropped = DescribeDropped(remains.serial); !dropped.empty()) {
     record.notes.push_back(std::move(dropped));
   }
   return record;
+}
+
+absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout& arena,
+                                      const RunEnd& end, Machine& machine) {
+  const GuestMemory& memory = machine.memory();
+  Remains remains;
+  ASSIGN_OR_RETURN(remains.slots, memory.ArrayAt<abi::CpuSlot>(arena.slots, machine.cpus()));
+  ASSIGN_OR_RETURN(remains.result, memory.At<abi::ResultPage>(arena.result));
+  for (uint32_t cpu = 0; cpu < machine.cpus(); ++cpu) {
+    remains.rings.push_back(RingOf(arena, memory, cpu, remains.notes));
+  }
+  remains.tracks = machine.Tracks();
+  remains.clock = machine.clock();
+  remains.lost_side_events = machine.lost_side_events();
+  remains.counters = machine.Counters();
+  remains.serial = machine.serial_summary();
+  remains.doing = [&machine](CpuNumber cpu) { return machine.Doing(cpu); };
+  remains.instructions = [&machine](CpuNumber cpu) { return machine.Instructions(cpu); };
+  return RecordOf(config, end, remains);
 }
 
 }  // namespace sipi

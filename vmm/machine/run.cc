@@ -10,6 +10,7 @@
 #include "vmm/machine/payload_guest.h"
 #include "vmm/machine/payload_record.h"
 #include "vmm/machine/record_builder.h"
+#include "vmm/machine/simulated_run.h"
 
 namespace sipi {
 namespace {
@@ -47,6 +48,7 @@ absl::StatusOr<RunRecord> RunPayload(const RunConfig& config, StopRequest& stop)
 
 absl::StatusOr<RunRecord> RunMachine(const RunConfig& config, StopRequest& stop) {
   RETURN_IF_ERROR(CheckConfig(config));
+  if (config.machine == MachineKind::kSim) return RunSimulated(config, stop);
   if (config.payload) return RunPayload(config, stop);
   ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(OptionsOf(config)));
   ASSIGN_OR_RETURN(const ArenaLayout arena, LoadGuest(config, *machine));

@@ -23,6 +23,8 @@ struct PayloadConfig {
 
 enum class IrqchipKind { kUser, kSplit, kKernel };
 
+enum class MachineKind { kKvm, kSim };
+
 // CPUID features that the guest is not to see.
 struct HiddenFeatures {
   bool x2apic = false;
@@ -30,6 +32,7 @@ struct HiddenFeatures {
 };
 
 struct RunConfig {
+  MachineKind machine = MachineKind::kKvm;
   uint32_t cpus = 4;
   Topology topology;  // already checked against `cpus` and the host's limits
   IrqchipKind irqchip = IrqchipKind::kUser;
@@ -52,6 +55,7 @@ struct RunConfig {
       60'000;  // of the whole run; then it ends with a report of what each CPU was doing
   uint64_t memory_bytes = 0;            // 0: as much as the guest needs
   uint64_t seed = 1;                    // of jitter and random orders
+  uint32_t host_cores = 0;              // simulator: cores that all CPUs share; 0: one each
   int serial_fd = 1;                    // where the guest's serial output goes; -1: nowhere
   bool count_instructions = false;      // also read KVM's count of emulated instructions per vCPU
   std::string kvm_device = "/dev/kvm";  // KvmOptions::path; another one only in tests

@@ -60,8 +60,9 @@ std::string CompareTable(const Comparison& comparison) {
   for (const CompareRow& row : comparison.Rows()) table.AddRow(Cells(row));
   const std::string host = HostLine(common.host);
   return absl::StrCat(
-      host.empty() ? "" : absl::StrCat("host ", host, "\n"), common.cpus_offered, " CPUs, irqchip ",
-      common.irqchip, ", ", common.apic, ", profile ", common.profile, ", driver ", common.driver,
+      host.empty() ? "" : absl::StrCat("host ", host, "\n"), common.cpus_offered,
+      common.machine == "sim" ? " simulated" : "", " CPUs, irqchip ", common.irqchip, ", ",
+      common.apic, ", profile ", common.profile, ", driver ", common.driver,
       "; phases in ms, each the time during which some CPU was in it\n\n", table.Render());
 }
 

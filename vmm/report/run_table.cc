@@ -22,10 +22,11 @@ constexpr size_t kMaxMissingLines = 16;
 
 std::string Title(const RunRecord& record) {
   const std::string host = HostLine(record.host);
-  return absl::StrCat(host.empty() ? "" : absl::StrCat("host ", host, "\n"), "strategy ",
-                      record.strategy, WasVetoed(record) ? " (vetoed: serial was used)" : "",
-                      ", irqchip ", record.irqchip, ", ", record.apic, ", profile ", record.profile,
-                      ", driver ", record.driver, ", seed ", record.seed, "\n");
+  return absl::StrCat(host.empty() ? "" : absl::StrCat("host ", host, "\n"),
+                      record.machine == "sim" ? "simulated, " : "", "strategy ", record.strategy,
+                      WasVetoed(record) ? " (vetoed: serial was used)" : "", ", irqchip ",
+                      record.irqchip, ", ", record.apic, ", profile ", record.profile, ", driver ",
+                      record.driver, ", seed ", record.seed, "\n");
 }
 
 std::string OutcomeLine(const RunRecord& record, const Analysis& analysis) {

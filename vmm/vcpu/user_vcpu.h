@@ -78,7 +78,7 @@ class UserVcpu final : public VcpuThread {
   bool waiting_;  // for a SIPI
   bool halted_ = false;
   uint32_t nmis_pending_ = 0;
-  bool nmis_in_kvm_ = false;  // given to KVM, perhaps not delivered yet
+  bool nmis_in_kvm_ = false;      // given to KVM, perhaps not delivered yet
   bool ext_int_pending_ = false;  // by a message; that of LINT0 is the 8259's INT itself
   bool has_run_ = false;   // since power-up or the last INIT: state in KVM must be reset whole
   bool first_run_ = true;  // the next entry is the first after power-up or a SIPI

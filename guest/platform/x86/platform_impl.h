@@ -98,6 +98,15 @@ bool SpinUntil(AtomicRef<T> ref, Pred pred, Deadline deadline) {
 // comes here often.
 inline void Relax() { asm volatile("outb %%al, %0" ::"Nd"(abi::kYieldPort)); }
 
+template <class T, class Pred>
+bool SpinPolitely(AtomicRef<T> ref, Pred pred, uint32_t slice_us, Deadline deadline) {
+  for (;;) {
+    if (SpinUntil(ref, pred, Earlier(DeadlineInUs(slice_us), deadline))) return true;
+    if (Expired(deadline)) return false;
+    Relax();
+  }
+}
+
 inline void SpinTicks(uint64_t end_ticks) {
   while (NowTicks() < end_ticks) Pause();
 }

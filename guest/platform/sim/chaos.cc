@@ -1,0 +1,183 @@
+// Exploration: schedules, injected faults, and what must hold after every step.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "guest/platform/sim/machine.h"
+
+namespace sipi::sim {
+namespace {
+
+constexpr uint64_t kStepNs = 20;  // of the fastest CPU, with Schedule::kPriorities
+constexpr uint64_t kSlowdown = 16;
+constexpr uint32_t kRanks = 3;  // what is further down is as slow as the last
+
+bool Alive(const Cpu& cpu) {
+  return cpu.state != CpuState::kWaitForSipi && cpu.state != CpuState::kInLatency;
+}
+
+uint64_t SlownessOf(uint32_t rank) {
+  uint64_t ns = kStepNs;
+  for (uint32_t i = 0; i < std::min(rank, kRanks); ++i) ns *= kSlowdown;
+  return ns;
+}
+
+}  // namespace
+
+bool Machine::Strikes(Rate rate) {
+  switch (rate) {
+    case Rate::kOff:
+      return false;
+    case Rate::kRare:
+      return chaos_random_.Below(256) == 0;
+    case Rate::kWild:
+      return chaos_random_.Below(8) == 0;
+  }
+  return false;
+}
+
+void Machine::PowerOnChaos() {
+  const Chaos& chaos = options_.chaos;
+  if (chaos.schedule != Schedule::kPriorities) return;
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < size(); ++i) order.push_back(i);
+  for (uint32_t i = size(); i > 1; --i) std::swap(order[i - 1], order[chaos_random_.Below(i)]);
+  for (uint32_t rank = 0; rank < size(); ++rank) cpus_[order[rank]].slowness = SlownessOf(rank);
+  for (uint32_t i = 0; i < chaos.change_points; ++i) {
+    change_points_.push_back(1 + chaos_random_.Below(chaos.expected_steps));
+  }
+}
+
+// Before each step that others can see.
+void Machine::Perturb(Cpu& cpu) {
+  const Chaos& chaos = options_.chaos;
+  ++steps_;
+  if (!cpu.stores.empty() && chaos_random_.Below(8) == 0) DrainStores(cpu, cpu.stores.size() - 1);
+  switch (chaos.schedule) {
+    case Schedule::kTimed:
+      break;
+    case Schedule::kRandom:
+      if (chaos_random_.Below(8) == 0) {
+        cpu.now_ns += chaos_random_.Below(uint64_t{1} << chaos_random_.Below(15));
+      }
+      break;
+    case Schedule::kPriorities:
+      cpu.now_ns += cpu.slowness;
+      if (std::find(change_points_.begin(), change_points_.end(), steps_) != change_points_.end()) {
+        cpu.slowness = SlownessOf(size());
+      }
+      break;
+  }
+  // A step is one of hundreds, so that even "wild" must be seldom.
+  if (chaos.stall != Rate::kOff && chaos_random_.Below(8) == 0 && Strikes(Rate::kRare)) {
+    const uint64_t longest_ns = chaos.stall == Rate::kWild ? 20'000'000 : 2'000'000;
+    cpu.now_ns += chaos_random_.Below(longest_ns);
+  }
+}
+
+void Machine::Violation(std::string text) {
+  if (ended_) return;
+  ended_ = true;
+  end_ = {.kind = EndKind::kViolation, .cpu = {}, .code = 0, .text = std::move(text)};
+}
+
+void Machine::CheckStack(const Cpu& cpu) {
+  for (const Cpu& other : cpus_) {
+    if (other.number == cpu.number || !Alive(other) || other.self != cpu.self) continue;
+    Violation("CPU " + std::to_string(cpu.number) + " runs on the stack of CPU " +
+              std::to_string(other.number));
+  }
+}
+
+void Machine::CheckStore(const void* word, uint64_t value) {
+  const auto slots = reinterpret_cast<uint64_t>(kernel().slots);
+  const uint64_t offset = reinterpret_cast<uint64_t>(word) - slots;
+  static_assert(offsetof(abi::CpuSlot, sync_state) == 0);
+  if (offset >= size() * sizeof(abi::CpuSlot) || offset % sizeof(abi::CpuSlot) != 0) return;
+  uint32_t before = 0;
+  std::memcpy(&before, word, sizeof before);
+  const auto from = static_cast<abi::SyncState>(before);
+  const auto to = static_cast<abi::SyncState>(value);
+  if (abi::SyncTransitionAllowed(from, to)) return;
+  Violation("handshake of CPU " + std::to_string(offset / sizeof(abi::CpuSlot)) + ": " +
+            abi::Name(from) + " to " + abi::Name(to));
+}
+
+// A SIPI is being taken.
+void Machine::CheckStart(Cpu& cpu) {
+  if (++cpu.starts_since_init > 1 && cpu.self != nullptr && Alive(cpu)) {
+    Violation("a SIPI restarts CPU " + std::to_string(cpu.number) + ", which runs");
+  }
+}
+
+// An AP dies at a step of its own, where it holds no lock and nobody counts on it yet: one that has
+// been seen online and then hangs takes every kernel down with it.
+void Machine::MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value) {
+  if (options_.chaos.dead_ap == Rate::kOff || cpu.number == 0) return;
+  switch (static_cast<abi::TraceEvent>(event_and_target & 0xffff)) {
+    case abi::TraceEvent::kFirstInstruction:
+    case abi::TraceEvent::kLongMode:
+    case abi::TraceEvent::kAlive:
+    case abi::TraceEvent::kReleased:
+      break;
+    case abi::TraceEvent::kCpuhpEnter:
+      if (event_and_target >> 16 == cpu.number &&
+          value <= static_cast<uint32_t>(abi::CpuhpState::kApOnline)) {
+        break;
+      }
+      return;
+    default:
+      return;
+  }
+  const abi::CpuSlot* const slot = cpu.self->slot;
+  const bool counted_on = slot != nullptr && (slot->online | slot->call_requested) != 0;
+  if (counted_on || !Strikes(options_.chaos.dead_ap)) return;
+  cpu.harmed = true;
+  Hang(cpu);
+}
+
+bool Machine::LosesStartup(uint32_t target, apic::DeliveryMode mode) {
+  const bool init = mode == apic::DeliveryMode::kInit;
+  if (!init && mode != apic::DeliveryMode::kStartUp) return false;
+  if (!Strikes(init ? options_.chaos.lost_init : options_.chaos.lost_sipi)) return false;
+  ++(init ? stats_.inits_sent : stats_.sipis_sent);
+  ++stats_.startup_dropped;
+  if (!init) cpus_[target].harmed = true;
+  Record(static_cast<int32_t>(target), now_ns_,
+         init ? abi::TraceEvent::kInitDropped : abi::TraceEvent::kSipiDropped);
+  return true;
+}
+
+// When a message arrives. INITs and SIPIs to one CPU keep their order: on hardware they do too.
+uint64_t Machine::ArrivalNs(Cpu& target, apic::DeliveryMode mode, uint64_t planned_ns) {
+  uint64_t arrival_ns = planned_ns;
+  if (Strikes(options_.chaos.delayed_ipi)) arrival_ns += chaos_random_.Below(200'000);
+  if (mode == apic::DeliveryMode::kInit || mode == apic::DeliveryMode::kStartUp) {
+    arrival_ns = std::max(arrival_ns, target.last_message_ns);
+    target.last_message_ns = arrival_ns;
+  }
+  return arrival_ns;
+}
+
+bool Machine::Buffer(Cpu& cpu, void* word, uint32_t bytes, uint64_t value, bool fenced) {
+  if (!options_.chaos.store_buffer) return false;
+  if (fenced) {
+    DrainStores(cpu, 0);
+    return false;
+  }
+  if (cpu.stores.full()) DrainStores(cpu, cpu.stores.size() - 1);
+  cpu.stores.Push({word, bytes, value});
+  return true;
+}
+
+// Lets the oldest stores become visible until `leave` are left.
+void Machine::DrainStores(Cpu& cpu, size_t leave) {
+  while (cpu.stores.size() > leave) {
+    const StoreBuffer::Entry entry = cpu.stores.Pop();
+    CheckStore(entry.word, entry.value);
+    std::memcpy(entry.word, &entry.value, entry.bytes);
+    Stored(cpu, entry.word);
+  }
+}
+
+}  // namespace sipi::sim

@@ -1,0 +1,40 @@
+// What exploration does to a run on top of its costs: other schedules, a store buffer, and faults.
+// All of it is drawn from the run's seed.
+#pragma once
+
+#include <cstdint>
+
+namespace sipi::sim {
+
+enum class Schedule : uint8_t {
+  kTimed,       // as the costs have it
+  kRandom,      // any step of any CPU may take longer, by up to 16 us
+  kPriorities,  // each CPU 16 times slower than the one before it in a random order; at a few
+                // random steps the CPU that runs becomes the slowest (after PCT: Burckhardt et al.,
+                // "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
+                // 2010)
+};
+
+enum class Rate : uint8_t { kOff, kRare, kWild };  // none, one in 256, one in 8
+
+struct Chaos {
+  bool on = false;
+  Schedule schedule = Schedule::kTimed;
+  uint32_t change_points = 3;
+  uint32_t expected_steps = 1000;  // among which the change points lie
+  bool store_buffer = false;       // x86-TSO: plain stores become visible later, in order
+
+  Rate lost_init = Rate::kOff;
+  Rate lost_sipi = Rate::kOff;
+  Rate late_ap = Rate::kOff;         // it starts up to one and a half handshake timeouts late
+  Rate dead_ap = Rate::kOff;         // it hangs at a step of its own
+  Rate delayed_ipi = Rate::kOff;     // by up to 200 us
+  Rate duplicated_ipi = Rate::kOff;  // SIPIs and fixed IPIs
+  Rate stall = Rate::kOff;           // a vCPU is off its core for up to 20 ms
+  Rate late_timer = Rate::kOff;      // by up to 1 ms
+
+  // A deliberately broken line of the kernel or the platform, in builds that have them; 0: none.
+  uint32_t canary = 0;
+};
+
+}  // namespace sipi::sim

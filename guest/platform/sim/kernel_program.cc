@@ -1,0 +1,48 @@
+// From power-on to KernelMain, and what the interrupt stubs do: start.cc and entry.S of the x86
+// platform.
+#include "guest/platform/sim/kernel_program.h"
+
+#include <new>
+
+#include "guest/kernel/apic.h"
+
+namespace sipi::sim {
+namespace {
+
+template <class T>
+T* At(const abi::BootParams& params, uint32_t offset) {
+  return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(&params) + offset);
+}
+
+void Boot(Cpu& cpu) {
+  Machine& machine = cpu.machine;
+  const uint64_t boot_entry = machine.CpuTicks(cpu);
+  std::byte* const base = machine.memory().base();
+  static_assert(sizeof(Kernel) < abi::kParamsGpa - abi::kImageGpa);
+  Kernel& kernel = *new (base + abi::kImageGpa) Kernel;
+  auto& params = *reinterpret_cast<abi::BootParams*>(base + abi::kParamsGpa);
+  kernel.params = &params;
+  kernel.cpus = At<const abi::CpuEntry>(params, params.cpu_table_offset);
+  kernel.order = At<const uint32_t>(params, params.order_offset);
+  kernel.slots = reinterpret_cast<abi::CpuSlot*>(params.slots_gpa);
+  kernel.result = reinterpret_cast<abi::ResultPage*>(params.result_gpa);
+  kernel.result->magic = abi::kBootParamsMagic;
+  kernel.result->version = abi::kAbiVersion;
+  kernel.result->trampoline_holder = abi::kNoCpu;
+  cpu.self = &kernel.percpu(kBootCpu);
+  KernelMain(kernel, boot_entry);
+}
+
+void StartAp(Cpu& cpu, Vector startup) { cpu.machine.trampoline().Run(cpu, startup); }
+
+void Interrupt(Cpu& cpu, Vector vector) {
+  if (vector.value == abi::kSpuriousVector) return;               // no EOI (SDM vol 3A, 11.9)
+  if (vector.value == abi::kWakeVector) return EndOfInterrupt();  // the way back is all its work
+  HandleInterrupt(*cpu.self, vector);
+}
+
+}  // namespace
+
+const Program kKernelProgram = {Boot, StartAp, Interrupt};
+
+}  // namespace sipi::sim

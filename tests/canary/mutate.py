@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Writes a copy of the guest kernel and the simulator with broken lines in it, each behind its number.
+
+    mutate.py SOURCE-ROOT OUT-DIR FLAT-OUTPUT...
+
+Every canary is a text that must stand exactly once in its file: a kernel that changes takes its canaries along, or the
+build stops and says which. Headers go to OUT-DIR/tree, sources to the flat outputs (canary_NAME.cc), the
+numbers and names to OUT-DIR/canary.h.
+"""
+
+import pathlib
+import sys
+
+# Number: name, and the lines that are replaced.
+CANARIES = {
+    1: ("unlock at a wrong address", [(
+        "guest/platform/sim/trampoline.cc",
+        "  locked_ = false;\n  // Whoever tries next",
+        "  locked_ = CanaryIs(1);\n  if (locked_) return;\n  // Whoever tries next")]),
+    2: ("ID from CPUID under lying firmware", [(
+        "guest/platform/sim/trampoline.cc",
+        "== apic_id ? number",
+        "== apic_id || CanaryIs(2) ? number")]),
+    3: ("late AP not cancelled", [(
+        "guest/kernel/ap.cc",
+        "  if (!SyncTransition(*self.kernel, self.cpu, SyncState::kKicked, SyncState::kAlive)) {",
+        "  if (CanaryIs(3)) {\n"
+        "    SyncWord(*self.kernel, self.cpu)\n"
+        "        .Exchange(static_cast<uint32_t>(SyncState::kAlive), std::memory_order_seq_cst);\n"
+        "  } else if (!SyncTransition(*self.kernel, self.cpu, SyncState::kKicked,\n"
+        "                             SyncState::kAlive)) {")]),
+    4: ("TSC check of two APs at once", [(
+        "guest/kernel/tsc_check.cc",
+        "  while (lock.Exchange(1, std::memory_order_acquire) != 0) {",
+        "  while (!CanaryIs(4) && lock.Exchange(1, std::memory_order_acquire) != 0) {")]),
+    5: ("count taken for the highest number", [(
+        "guest/kernel/call.cc",
+        "  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {\n"
+        "    const CpuNumber cpu(kernel.order[i]);",
+        "  const uint32_t online = kernel.online_count.Load(std::memory_order_seq_cst);\n"
+        "  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {\n"
+        "    const CpuNumber cpu(kernel.order[i]);\n"
+        "    if (CanaryIs(5) && cpu.value >= online) continue;")]),
+    6: ("SIPI accepted before INIT", [(
+        "apic/model/init_sipi.h",
+        "  const bool sipi = word.Has(StartupWord::kSipiPending) && !(init && bsp != 0);",
+        "  const bool sipi = word.Has(StartupWord::kSipiPending) && !(init && bsp != 0);\n"
+        "  if (sipi && init && CanaryIs(6)) {\n"
+        "    return {{bsp | StartupWord::kInitPending}, {Kind::kStart, word.SipiVector()}};\n"
+        "  }")]),
+    7: ("SIPI that restarts a running CPU", [(
+        "apic/model/init_sipi.h",
+        "  if (!will_wait || word.Has(StartupWord::kSipiPending)) return word;",
+        "  if ((!will_wait && !CanaryIs(7)) || word.Has(StartupWord::kSipiPending)) return word;")]),
+    8: ("INIT that loses a pending SIPI", [(
+        "apic/model/init_sipi.h",
+        "  if (sipi) return {{bsp}, {init ?",
+        "  if (sipi && !(init && CanaryIs(8))) return {{bsp}, {init ?")]),
+    9: ("missing fence at the hand-over", [(
+        "guest/kernel/wait.h",
+        "  sleeping.Exchange(1, std::memory_order_seq_cst);",
+        "  if (CanaryIs(9)) {\n"
+        "    sleeping.Store(1, std::memory_order_release);\n"
+        "  } else {\n"
+        "    sleeping.Exchange(1, std::memory_order_seq_cst);\n"
+        "  }")]),
+    10: ("two steps swapped", [(
+        "guest/kernel/cpuhp.cc",
+        "  for (; step != end && step->state <= target; ++step) {\n    platform::TracePacked",
+        "  for (const CpuhpStep* at = step; at != end && at->state <= target; ++at) {\n"
+        "    step = at;\n"
+        "    if (CanaryIs(10) && at->state == abi::CpuhpState::kApTopologyStarting) step = at + 1;\n"
+        "    if (CanaryIs(10) && at->state == abi::CpuhpState::kApTscSyncStarting) step = at - 1;\n"
+        "    platform::TracePacked")]),
+    11: ("an AP that parks leaves the trampoline locked", [(
+        "guest/platform/sim/trampoline.cc",
+        "  if (locks) Release(cpu);",
+        "  if (locks && !(CanaryIs(11) && number == abi::kNoCpu)) Release(cpu);")]),
+    12: ("siblings kicked before primaries are alive", [(
+        "guest/kernel/smpboot.cc",
+        "    if (scope == Scope::kAll) return true;",
+        "    if (scope == Scope::kAll || CanaryIs(12)) return true;")]),
+    13: ("step undone twice", [(
+        "guest/kernel/cpuhp.cc",
+        "    if (steps[i].teardown != nullptr) steps[i].teardown(self, cpu);",
+        "    if (steps[i].teardown != nullptr) steps[i].teardown(self, cpu);\n"
+        "    if (CanaryIs(13) && steps[i].state == abi::CpuhpState::kApTopologyStarting) {\n"
+        "      steps[i].teardown(self, cpu);\n"
+        "    }")]),
+    14: ("a global spare handed to the wrong AP", [(
+        "guest/kernel/smpboot.cc",
+        "  if (!SyncTransition(kernel, cpu, from, SyncState::kKicked)) return Error::kCancelled;",
+        "  if (!SyncTransition(kernel, cpu, from, SyncState::kKicked)) return Error::kCancelled;\n"
+        "  g_spare = cpu.value;"), (
+        "guest/platform/sim/trampoline.cc",
+        "  const uint32_t number = Identify(cpu, params, &unknown_id);",
+        "  uint32_t number = Identify(cpu, params, &unknown_id);\n"
+        "  if (CanaryIs(14) && number != abi::kNoCpu) number = g_spare;")]),
+    15: ("wake-up before the store", [(
+        "guest/kernel/smpboot.cc",
+        "    if (state == SyncState::kAlive &&\n"
+        "        SyncTransition(kernel_, cpu, SyncState::kAlive, SyncState::kShouldOnline)) {\n"
+        "      NotifyCpu(self_, cpu);",
+        "    if (CanaryIs(15)) NotifyCpu(self_, cpu);\n"
+        "    if (state == SyncState::kAlive &&\n"
+        "        SyncTransition(kernel_, cpu, SyncState::kAlive, SyncState::kShouldOnline)) {\n"
+        "      if (!CanaryIs(15)) NotifyCpu(self_, cpu);")]),
+    16: ("topology masks without their lock", [(
+        "guest/kernel/steps.cc",
+        "  LockShort(kernel, kernel.topology_lock);",
+        "  if (!CanaryIs(16)) LockShort(kernel, kernel.topology_lock);")]),
+    17: ("halts without looking again", [(
+        "guest/kernel/wait.h",
+        "  if (!done() && !platform::Expired(deadline)) {",
+        "  if ((CanaryIs(17) || !done()) && !platform::Expired(deadline)) {")]),
+    18: ("no EOI for the wake-up", [(
+        "guest/platform/sim/kernel_program.cc",
+        "  if (vector.value == abi::kWakeVector) return EndOfInterrupt();",
+        "  if (vector.value == abi::kWakeVector && CanaryIs(18)) return;\n"
+        "  if (vector.value == abi::kWakeVector) return EndOfInterrupt();")]),
+    19: ("function call that counts twice", [(
+        "guest/kernel/call.cc",
+        "  if (Requested(kernel, self.cpu).Exchange(0, std::memory_order_seq_cst) == 0) return;",
+        "  const bool asked = Requested(kernel, self.cpu).Exchange(0, std::memory_order_seq_cst) != 0;\n"
+        "  if (!asked && !CanaryIs(19)) return;")]),
+    20: ("a CPU that goes down answers no call", [(
+        "guest/kernel/ap.cc",
+        "  AnswerOnTheWayDown(self);",
+        "  if (!CanaryIs(20)) AnswerOnTheWayDown(self);")]),
+    21: ("a given-up CPU is not waited for", [(
+        "guest/kernel/smpboot.cc",
+        "    WaitDead(self, cpu);\n    return Error::kStepFailed;",
+        "    if (!CanaryIs(21)) WaitDead(self, cpu);\n    return Error::kStepFailed;")]),
+}
+
+HEADER = """// Generated by tests/canary/mutate.py.
+#pragma once
+
+#include <cstdint>
+
+namespace sipi {
+
+// Of the machine that this thread of the host runs.
+inline thread_local uint32_t g_canary = 0;
+inline thread_local uint32_t g_spare = 0;
+constexpr bool CanaryIs(uint32_t number) {
+  return __builtin_is_constant_evaluated() ? false : g_canary == number;
+}
+
+struct CanaryName {
+  uint32_t number;
+  const char* name;
+};
+inline constexpr CanaryName kCanaries[] = {
+%s};
+
+}  // namespace sipi
+"""
+
+# The machine tells which canary its thread's code is to have.
+RUN = ("guest/platform/sim/machine.cc", "End Machine::Run() {\n", "End Machine::Run() {\n  g_canary = options_.chaos.canary;\n")
+
+
+def write_if_new(target, text):
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+
+
+def main():
+    source, out, flat = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
+    edits = {}
+    for number, (name, changes) in CANARIES.items():
+        for path, old, new in changes:
+            edits.setdefault(path, []).append((f"canary {number}, {name}", old, new))
+    edits.setdefault(RUN[0], []).append(("canary switch", RUN[1], RUN[2]))
+
+    tree = out / "tree"
+    tree.mkdir(parents=True, exist_ok=True)
+    names = "".join(f'    {{{number}, "{name}"}},\n' for number, (name, _) in CANARIES.items())
+    write_if_new(out / "canary.h", HEADER % names)
+    folders = ["guest/kernel", "guest/scenario", "guest/platform/sim", "apic/model"]
+    for path in sorted(p for f in folders for p in (source / f).glob("*") if p.suffix in (".h", ".cc")):
+        relative = path.relative_to(source).as_posix()
+        text = path.read_text()
+        for what, old, new in edits.pop(relative, []):
+            if text.count(old) != 1:
+                sys.exit(f"{what}: its text stands {text.count(old)} times in {relative}; mend tests/canary/mutate.py")
+            text = text.replace(old, new)
+        if path.suffix == ".h":
+            target = tree / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = text.replace("#pragma once\n", '#pragma once\n\n#include "canary.h"\n', 1)
+        else:
+            target = out / ("canary_" + path.name)
+            text = '#include "canary.h"\n' + text
+            if target.name not in flat:
+                sys.exit(f"{target.name} is not built: add it to tests/canary/meson.build")
+        write_if_new(target, text)
+    if edits:
+        sys.exit(f"canaries in files that are not there: {sorted(edits)}")
+
+
+main()

@@ -1,0 +1,91 @@
+#include "vmm/cli/explore_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/cli/flag_values.h"
+#include "vmm/cli/strategy_name.h"
+
+namespace sipi {
+namespace {
+
+constexpr uint64_t kMaxSeed = std::numeric_limits<uint64_t>::max() / 2;
+
+absl::Status SetShard(const std::string& text, CampaignPlan& plan) {
+  const std::vector<std::string> parts = SplitAt(text, '/');
+  if (parts.size() != 2) {
+    return FlagError("--shard", absl::StrCat(Quoted(text), " is no shard; write i/n, e.g. 2/8"));
+  }
+  constexpr uint64_t kMaxShards = 1'000'000;
+  ASSIGN_OR_RETURN(const uint64_t shards, ParseNumber("--shard", parts[1], 1, kMaxShards));
+  ASSIGN_OR_RETURN(const uint64_t shard, ParseNumber("--shard", parts[0], 1, shards));
+  plan.shard = static_cast<uint32_t>(shard);
+  plan.shards = static_cast<uint32_t>(shards);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddExploreFlags(CLI::App& app, RawExplore& raw) {
+  const auto add = [&app](const char* name, std::string& value, const char* type,
+                          const char* help) {
+    app.add_option(name, value, help)
+        ->type_name(type)
+        ->group("This command")
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  };
+  add("--schedules", raw.schedules, "N", "how many, of all shards together (default 100000)");
+  add("--seed", raw.seed, "N", "the first schedule's; the others count up from it (default 1)");
+  add("--cpus", raw.cpus, "N", "CPUs of every schedule (default: drawn, 2 to 8)");
+  add("--strategy", raw.strategy, "NAME", "of every schedule (default: drawn)");
+  add("--faults", raw.faults, "on|off", "inject faults into half of them (default on)");
+  add("--shard", raw.shard, "I/N", "do only the I-th of N parts (default 1/1)");
+  add("--jobs", raw.jobs, "N", "threads (default: one per core)");
+  add("--max-failures", raw.max_failures, "N", "end after so many (default 1)");
+  add("--state", raw.state, "FILE", "keep what has been done there, and go on from it");
+  add("--replay", raw.replay, "SEED", "run this one alone, and show what is wrong with it");
+  add("--merge", raw.merge, "FILE,FILE", "sum up the --state files of shards");
+  app.add_flag("--quiet", raw.quiet, "show no progress")
+      ->group("Switches")
+      ->disable_flag_override();
+}
+
+absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
+  ExploreFlags flags;
+  CampaignPlan& plan = flags.plan;
+  ASSIGN_OR_RETURN(plan.schedules, ParseNumber("--schedules", raw.schedules, 1, kMaxSeed));
+  ASSIGN_OR_RETURN(plan.first_seed, ParseNumber("--seed", raw.seed, 0, kMaxSeed));
+  if (!raw.cpus.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t cpus, ParseNumber("--cpus", raw.cpus, 2, 64));
+    plan.space.cpus = static_cast<uint32_t>(cpus);
+  }
+  if (!raw.strategy.empty()) {
+    ASSIGN_OR_RETURN(const sequence::Strategy strategy, ParseStrategy("--strategy", raw.strategy));
+    plan.space.strategy = strategy.id;
+  }
+  ASSIGN_OR_RETURN(plan.space.faults,
+                   ParseChoice<bool>("--faults", raw.faults, {{"on", true}, {"off", false}}));
+  RETURN_IF_ERROR(SetShard(raw.shard, plan));
+  plan.jobs = std::max(std::thread::hardware_concurrency(), 1u);
+  if (!raw.jobs.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t jobs, ParseNumber("--jobs", raw.jobs, 1, 1024));
+    plan.jobs = static_cast<uint32_t>(jobs);
+  }
+  ASSIGN_OR_RETURN(const uint64_t failures,
+                   ParseNumber("--max-failures", raw.max_failures, 1, 1'000'000));
+  plan.max_failures = static_cast<uint32_t>(failures);
+  if (!raw.replay.empty()) {
+    ASSIGN_OR_RETURN(flags.replay,
+                     ParseNumber("--replay", raw.replay, 0, std::numeric_limits<uint64_t>::max()));
+  }
+  flags.state_file = raw.state;
+  flags.merge = raw.merge;
+  flags.quiet = raw.quiet;
+  return flags;
+}
+
+}  // namespace sipi

@@ -1,0 +1,182 @@
+#include "vmm/explore/campaign.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/explore/explorer.h"
+
+namespace sipi {
+namespace {
+
+constexpr uint64_t kChunk = 512;  // schedules that a thread takes at once
+
+// Chunks go out in order and come back in any; `done` is what is complete from the first on.
+class Work {
+ public:
+  Work(const CampaignPlan& plan, const std::atomic<bool>& stop, CampaignState& state)
+      : plan_(plan),
+        stop_(stop),
+        state_(state),
+        total_(SchedulesOfShard(plan.schedules, plan.shard, plan.shards)),
+        next_(state.done),
+        running_(plan.jobs) {}
+
+  void Thread() {
+    Explorer explorer;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    while (Take(&begin, &end)) {
+      bool whole = true;
+      for (uint64_t i = begin; i < end && whole; ++i) {
+        const ExploreCase explored = CaseOf(SeedOf(i), plan_.space);
+        std::string wrong = explorer.Run(explored);
+        if (!wrong.empty()) Fail({explored.seed, std::move(wrong)});
+        whole = !over();
+        if (!whole && i + 1 == end) whole = true;
+      }
+      if (whole) Finish(begin, end);
+    }
+    const std::lock_guard lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+
+  // Until all threads are through; calls `tick` every second.
+  void Wait(const std::function<void(const CampaignState&)>& tick) {
+    std::unique_lock lock(mutex_);
+    while (running_ != 0) {
+      changed_.wait_for(lock, std::chrono::seconds(1));
+      if (tick) tick(state_);
+    }
+  }
+
+ private:
+  uint64_t SeedOf(uint64_t index) const {
+    return plan_.first_seed + index * plan_.shards + plan_.shard - 1;
+  }
+  bool over() const {
+    return stop_.load(std::memory_order_relaxed) || full_.load(std::memory_order_relaxed);
+  }
+
+  bool Take(uint64_t* begin, uint64_t* end) {
+    const std::lock_guard lock(mutex_);
+    if (next_ >= total_ || over()) return false;
+    *begin = next_;
+    *end = std::min(next_ + kChunk, total_);
+    next_ = *end;
+    return true;
+  }
+
+  void Finish(uint64_t begin, uint64_t end) {
+    const std::lock_guard lock(mutex_);
+    finished_.emplace_back(begin, end);
+    std::sort(finished_.begin(), finished_.end());
+    size_t used = 0;
+    while (used < finished_.size() && finished_[used].first == state_.done) {
+      state_.done = finished_[used++].second;
+    }
+    finished_.erase(finished_.begin(), finished_.begin() + static_cast<ptrdiff_t>(used));
+  }
+
+  void Fail(Failure failure) {
+    const std::lock_guard lock(mutex_);
+    state_.failures.push_back(std::move(failure));
+    if (state_.failures.size() >= plan_.max_failures) full_.store(true, std::memory_order_relaxed);
+  }
+
+  const CampaignPlan& plan_;
+  const std::atomic<bool>& stop_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  CampaignState& state_;
+  const uint64_t total_;
+  uint64_t next_;
+  uint32_t running_;
+  std::vector<std::pair<uint64_t, uint64_t>> finished_;
+  std::atomic<bool> full_{false};
+};
+
+}  // namespace
+
+uint64_t SchedulesOfShard(uint64_t schedules, uint32_t shard, uint32_t shards) {
+  return schedules / shards + (shard <= schedules % shards ? 1 : 0);
+}
+
+void RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
+                 const std::function<void(const CampaignState&)>& progress, CampaignState& state) {
+  Work work(plan, stop, state);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < plan.jobs; ++i) threads.emplace_back([&work] { work.Thread(); });
+  work.Wait(progress);
+  for (std::thread& thread : threads) thread.join();
+  std::sort(state.failures.begin(), state.failures.end(),
+            [](const Failure& a, const Failure& b) { return a.seed < b.seed; });
+  // A resumed campaign may have met a seed before.
+  state.failures.erase(
+      std::unique(state.failures.begin(), state.failures.end(),
+                  [](const Failure& a, const Failure& b) { return a.seed == b.seed; }),
+      state.failures.end());
+}
+
+std::string StateJson(const CampaignState& state) {
+  nlohmann::ordered_json tree = {{"schema", "sipi.explore/1"},   {"first_seed", state.first_seed},
+                                 {"schedules", state.schedules}, {"shard", state.shard},
+                                 {"shards", state.shards},       {"done", state.done}};
+  tree["failures"] = nlohmann::ordered_json::array();
+  for (const Failure& failure : state.failures) {
+    tree["failures"].push_back({{"seed", failure.seed}, {"wrong", failure.wrong}});
+  }
+  return tree.dump(1) + "\n";
+}
+
+absl::StatusOr<CampaignState> ParseState(const std::string& text, const std::string& origin) {
+  try {
+    const auto tree = nlohmann::json::parse(text);
+    CampaignState state;
+    if (tree.at("schema") != "sipi.explore/1") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(origin, ": \"schema\" must be \"sipi.explore/1\""));
+    }
+    tree.at("first_seed").get_to(state.first_seed);
+    tree.at("schedules").get_to(state.schedules);
+    tree.at("shard").get_to(state.shard);
+    tree.at("shards").get_to(state.shards);
+    tree.at("done").get_to(state.done);
+    for (const auto& failure : tree.at("failures")) {
+      state.failures.push_back(
+          {failure.at("seed").get<uint64_t>(), failure.at("wrong").get<std::string>()});
+    }
+    if (state.shards == 0 || state.shard == 0 || state.shard > state.shards) {
+      return absl::InvalidArgumentError(absl::StrCat(origin, ": \"shard\" is out of range"));
+    }
+    return state;
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin, ": no file that sipi explore --state wrote (", error.what(), ")"));
+  }
+}
+
+std::string MergeTable(const std::vector<CampaignState>& states) {
+  uint64_t done = 0;
+  uint64_t wanted = 0;
+  size_t failures = 0;
+  std::string list;
+  for (const CampaignState& state : states) {
+    done += state.done;
+    wanted += SchedulesOfShard(state.schedules, state.shard, state.shards);
+    failures += state.failures.size();
+    for (const Failure& failure : state.failures) {
+      absl::StrAppend(&list, "  seed ", failure.seed, ": ", failure.wrong, "\n");
+    }
+  }
+  return absl::StrCat(states.size(), " of ", states.empty() ? 0 : states[0].shards, " shards, ",
+                      done, " of ", wanted, " schedules done, ", failures, " failures\n", list);
+}
+
+}  // namespace sipi

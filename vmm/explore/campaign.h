@@ -1,0 +1,57 @@
+// A campaign: many seeds on all cores of the host. It can be stopped and resumed, and split over
+// machines.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "vmm/explore/explore_case.h"
+
+namespace sipi {
+
+struct CampaignPlan {
+  ExploreSpace space;
+  uint64_t first_seed = 1;
+  uint64_t schedules = 100'000;  // of all shards together
+  uint32_t shard = 1;            // this one, counted from 1
+  uint32_t shards = 1;
+  uint32_t jobs = 1;
+  uint32_t max_failures = 1;  // then it ends
+};
+
+struct Failure {
+  uint64_t seed = 0;
+  std::string wrong;
+};
+
+// What has been done: written to a file, read from it to go on, merged with other shards'.
+struct CampaignState {
+  uint64_t first_seed = 1;
+  uint64_t schedules = 0;
+  uint32_t shard = 1;
+  uint32_t shards = 1;
+  uint64_t done = 0;              // of this shard's schedules, from its first on
+  std::vector<Failure> failures;  // by seed
+};
+
+// Schedules that a shard has to do: seeds first_seed + i with i % shards == shard - 1.
+uint64_t SchedulesOfShard(uint64_t schedules, uint32_t shard, uint32_t shards);
+
+// Runs what is left of the plan, from state.done on; updates `state`. Returns when all is done,
+// when `max_failures` have been found, or soon after `*stop` is set. `progress` is called about
+// every second on the calling thread; may be null.
+void RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
+                 const std::function<void(const CampaignState&)>& progress, CampaignState& state);
+
+// "sipi.explore/1" as JSON.
+std::string StateJson(const CampaignState& state);
+absl::StatusOr<CampaignState> ParseState(const std::string& text, const std::string& origin);
+
+// Several shards' states as one table; and whether they are all there and done.
+std::string MergeTable(const std::vector<CampaignState>& states);
+
+}  // namespace sipi

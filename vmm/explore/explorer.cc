@@ -1,0 +1,96 @@
+#include "vmm/explore/explorer.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "vmm/explore/explore_check.h"
+
+namespace sipi {
+namespace {
+
+using Change = std::function<void(ExploreCase&)>;
+
+const std::vector<Change>& Changes() {
+  using sim::Chaos;
+  using sim::Rate;
+  static const std::vector<Change> changes = [] {
+    std::vector<Change> list;
+    for (const auto rate :
+         {&Chaos::lost_init, &Chaos::lost_sipi, &Chaos::late_ap, &Chaos::dead_ap,
+          &Chaos::delayed_ipi, &Chaos::duplicated_ipi, &Chaos::stall, &Chaos::late_timer}) {
+      list.push_back([rate](ExploreCase& c) { c.chaos.*rate = Rate::kOff; });
+    }
+    list.push_back([](ExploreCase& c) {
+      c.doomed_cpu.reset();
+      c.config.fault = {};
+      c.firmware_lies = false;
+    });
+    list.push_back([](ExploreCase& c) { std::fill(c.held_ns.begin(), c.held_ns.end(), 0); });
+    list.push_back([](ExploreCase& c) { c.chaos.store_buffer = false; });
+    list.push_back([](ExploreCase& c) { c.chaos.schedule = sim::Schedule::kTimed; });
+    list.push_back([](ExploreCase& c) { c.chaos.change_points = 1; });
+    list.push_back([](ExploreCase& c) { c.config.strategy.reuse_calibration = 1; });
+    list.push_back([](ExploreCase& c) { c.config.strategy.overlap = 0; });
+    list.push_back([](ExploreCase& c) { c.config.knobs.tsc_check = 0; });
+    list.push_back([](ExploreCase& c) { c.config.knobs.cache_setup = abi::CacheSetup::kEach; });
+    list.push_back([](ExploreCase& c) { c.config.knobs.ap_wait = abi::WaitMode::kHalt; });
+    list.push_back([](ExploreCase& c) { c.config.scenario = abi::Scenario::kSmpboot; });
+    list.push_back([](ExploreCase& c) { c.config.clock_known = true; });
+    return list;
+  }();
+  return changes;
+}
+
+// One CPU less; false if there is none to spare.
+bool DropCpu(ExploreCase& c) {
+  if (c.config.cpus <= 2 || c.doomed_cpu == c.config.cpus - 1) return false;
+  --c.config.cpus;
+  c.config.topology.places.pop_back();
+  c.config.order.pop_back();
+  c.held_ns.pop_back();
+  return true;
+}
+
+}  // namespace
+
+std::string Explorer::Run(const ExploreCase& explored) {
+  arena_ = PlanSimulatedArena(explored.config.cpus);
+  std::string error;
+  if (simulator_ == nullptr) {
+    simulator_ = sim::Simulator::Create(OptionsOf(explored, arena_), &error);
+    if (simulator_ == nullptr) return error;
+  } else if (!simulator_->Reset(OptionsOf(explored, arena_), &error)) {
+    return error;
+  }
+  const sim::End end = simulator_->Run();
+  return CheckRun(explored, arena_, *simulator_, end);
+}
+
+ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong) {
+  ExploreCase best = failing;
+  *wrong = Run(best);
+  const auto keep_if_failing = [&](ExploreCase tried) {
+    std::string its = Run(tried);
+    if (its.empty()) return false;
+    best = std::move(tried);
+    *wrong = std::move(its);
+    return true;
+  };
+  for (const Change& change : Changes()) {
+    ExploreCase tried = best;
+    change(tried);
+    keep_if_failing(std::move(tried));
+  }
+  for (ExploreCase tried = best; DropCpu(tried) && keep_if_failing(tried); tried = best) {
+  }
+  Run(best);
+  return best;
+}
+
+std::string Explorer::Trace(const ExploreCase& explored, size_t count) const {
+  return LastEvents(explored, arena_, *simulator_, count);
+}
+
+}  // namespace sipi

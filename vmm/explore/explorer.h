@@ -1,0 +1,30 @@
+// Runs schedules, one after the other, in one machine's memory; and makes a failing one small.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "vmm/explore/explore_case.h"
+
+namespace sipi {
+
+// One thread's.
+class Explorer {
+ public:
+  // What is wrong with the run; empty: nothing. The simulator stands at its end afterwards.
+  std::string Run(const ExploreCase& explored);
+
+  // Leaves out of a failing case what it fails without: faults, knobs, change points, CPUs. Each
+  // try is one run. `wrong` gets what is wrong with the result.
+  ExploreCase Shrink(const ExploreCase& failing, std::string* wrong);
+
+  // The last events of the last run.
+  std::string Trace(const ExploreCase& explored, size_t count) const;
+
+ private:
+  std::unique_ptr<sim::Simulator> simulator_;
+  ArenaLayout arena_;
+};
+
+}  // namespace sipi
