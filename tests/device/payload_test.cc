@@ -10,8 +10,8 @@
 #include <string>
 
 #include "tests/device/payload_images.h"
+#include "vmm/load/image_file.h"
 #include "vmm/load/long_mode.h"
-#include "vmm/load/mapped_file.h"
 
 namespace sipi {
 namespace {
@@ -263,23 +263,35 @@ TEST_F(PayloadTest, DamagedHeadersNeverCrash) {
   EXPECT_GT(loaded, 0u);
 }
 
-TEST(MappedFile, TellsWhatCannotBeMapped) {
-  EXPECT_EQ(MappedFile::Open("/nonexistent/payload").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(MappedFile::Open("/dev/null").status().message(), "/dev/null: is not a regular file");
-  EXPECT_EQ(MappedFile::Open("/tmp").status().message(), "/tmp: is not a regular file");
+TEST(ImageFile, TellsWhatCannotBeRead) {
+  EXPECT_EQ(ImageFile::Read("/nonexistent/payload").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ImageFile::Read("/dev/null").status().message(), "/dev/null: is not a regular file");
+  EXPECT_EQ(ImageFile::Read("/tmp").status().message(), "/tmp: is not a regular file");
 }
 
-TEST(MappedFile, GivesTheBytesOfAFile) {
+TEST(ImageFile, RefusesWhatIsTooLarge) {
+  std::string path = "/tmp/sipi-image-file-" + std::string(6, 'X');
+  const int fd = mkstemp(path.data());
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(ftruncate(fd, static_cast<off_t>(kMaxImageBytes + 1)), 0);  // sparse
+  close(fd);
+  const absl::Status status = ImageFile::Read(path).status();
+  unlink(path.c_str());
+  EXPECT_EQ(status.message(),
+            path + ": has 1073741825 bytes; an image may have 1073741824, strip it");
+}
+
+TEST(ImageFile, GivesTheBytesOfAFile) {
   std::string path = "/tmp/sipi-mapped-file-" + std::string(6, 'X');  // mkstemp's pattern
   const int fd = mkstemp(path.data());
   ASSERT_GE(fd, 0);
-  EXPECT_EQ(MappedFile::Open(path).status().message(), path + ": is empty");
+  EXPECT_EQ(ImageFile::Read(path).status().message(), path + ": is empty");
   ASSERT_EQ(write(fd, "abc", 3), 3);
   close(fd);
-  auto file = MappedFile::Open(path);
+  auto file = ImageFile::Read(path);
   unlink(path.c_str());
   ASSERT_TRUE(file.ok()) << file.status();
-  const MappedFile moved = std::move(*file);
+  const ImageFile moved = std::move(*file);  // the file is gone: its bytes are not
   ASSERT_EQ(moved.bytes().size(), 3u);
   EXPECT_EQ(memcmp(moved.bytes().data(), "abc", 3), 0);
 }

@@ -313,7 +313,7 @@ TEST_P(Signals, EndTheRunWithinASecondAndKeepTheTimeline) {
   EXPECT_EQ(run.json["complete"], false);
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, Signals, testing::Values(SIGINT, SIGTERM));
+INSTANTIATE_TEST_SUITE_P(Each, Signals, testing::Values(SIGHUP, SIGINT, SIGTERM));
 
 // --- Files are whole or not there.
 

@@ -78,6 +78,14 @@ absl::StatusOr<CampaignState> StateFor(const CampaignPlan& plan, const std::stri
 }
 
 int Campaign(const ExploreFlags& flags) {
+  if (!flags.state_file.empty()) {
+    // A search of hours should not end without a place for what it found.
+    if (const absl::Status writable = CheckResultFile(flags.state_file, "--state");
+        !writable.ok()) {
+      Say(writable);
+      return static_cast<int>(ExitCode::kUsage);
+    }
+  }
   const CampaignPlan& plan = flags.plan;
   absl::StatusOr<CampaignState> state = StateFor(plan, flags.state_file);
   if (!state.ok()) {

@@ -26,17 +26,19 @@ SignalsStop::SignalsStop(StopRequest& stop) {
   struct sigaction action = {};
   action.sa_handler = HandleStopSignal;
   sigemptyset(&action.sa_mask);
-  // Each of the two waits for the other, so that Request is not re-entered.
-  sigaddset(&action.sa_mask, SIGINT);
-  sigaddset(&action.sa_mask, SIGTERM);
+  // Each waits for the others, so that Request is not re-entered.
+  for (const int signal : kSignals) sigaddset(&action.sa_mask, signal);
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &old_int_);
-  sigaction(SIGTERM, &action, &old_term_);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &old_[i]);
+    // Under nohup a hang-up is to be ignored.
+    if (kSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 SignalsStop::~SignalsStop() {
-  sigaction(SIGINT, &old_int_, nullptr);
-  sigaction(SIGTERM, &old_term_, nullptr);
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_[i], nullptr);
   stop_of_handler.store(nullptr, std::memory_order_release);
 }
 

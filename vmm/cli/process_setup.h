@@ -3,11 +3,13 @@
 
 #include <signal.h>
 
+#include <array>
+
 #include "vmm/machine/run.h"
 
 namespace sipi {
 
-// While it lives, SIGINT and SIGTERM call stop.Request(signal), however often they come; before and
+// While it lives, SIGHUP, SIGINT and SIGTERM call stop.Request(signal), however often they come; before and
 // after, they do what they did. One at a time per process. `stop` must outlive it.
 class SignalsStop {
  public:
@@ -17,8 +19,8 @@ class SignalsStop {
   SignalsStop& operator=(const SignalsStop&) = delete;
 
  private:
-  struct sigaction old_int_ = {};
-  struct sigaction old_term_ = {};
+  static constexpr std::array<int, 3> kSignals = {SIGHUP, SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> old_ = {};
 };
 
 // A write to a closed pipe returns EPIPE from now on instead of killing the process.

@@ -34,6 +34,7 @@ absl::StatusOr<int64_t> Simulate(const PublishedRow& row, uint32_t runs, StopReq
   std::vector<int64_t> times;
   for (uint32_t seed = 1; seed <= runs; ++seed) {
     checked.config.seed = seed;
+    if (stop.signal() != 0) return absl::CancelledError("ended by a signal");
     ASSIGN_OR_RETURN(const RunRecord record, RunMachine(checked.config, stop));
     const std::optional<int64_t> smpboot = Analyze(record).smpboot_ns;
     if (!smpboot || record.outcome != Outcome::kComplete) {

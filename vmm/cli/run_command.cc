@@ -1,4 +1,8 @@
 // `sipi run`: one machine, its report, and the files that were asked for.
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,12 +23,39 @@
 namespace sipi {
 namespace {
 
+// The same file under whatever spelling. "-" and "none" are themselves.
+bool SameFile(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty()) return false;
+  if (a == b) return true;
+  if (a == "-" || b == "-") return false;
+  std::error_code error;
+  return std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error);
+}
+
+// No two outputs go to one place. A payload writes to standard output unless it is told not to;
+// sipi's own guest is silent there but for what a scenario prints.
+absl::Status CheckOutputsDiffer(const RawFlags& flags) {
+  const std::string serial = flags.serial.empty() && !flags.payload.empty() ? "-" : flags.serial;
+  const std::tuple<const char*, const char*, bool> pairs[] = {
+      {"--json", "--trace", SameFile(flags.json, flags.trace)},
+      {"--json", "--serial", SameFile(flags.json, serial)},
+      {"--trace", "--serial", SameFile(flags.trace, serial)},
+  };
+  for (const auto& [first, second, same] : pairs) {
+    if (!same) continue;
+    const bool by_default = flags.serial.empty() && std::string_view(second) == "--serial";
+    return absl::InvalidArgumentError(
+        absl::StrCat(first, " and ", second, by_default ? " (the payload's, by default)" : "",
+                     " both name ", std::string_view(first) == "--json" ? flags.json : flags.trace,
+                     "; give each its own file"));
+  }
+  return absl::OkStatus();
+}
+
 // Asks whether each file that is to be written later can be: a long run should not fail at its end.
 bool OutputsWritable(const RawFlags& flags) {
-  if (!flags.json.empty() && (flags.json == flags.trace || flags.json == flags.serial)) {
-    Say(absl::InvalidArgumentError(
-        absl::StrCat("--json and ", flags.json == flags.trace ? "--trace" : "--serial",
-                     " both name ", flags.json, "; give each its own file")));
+  if (const absl::Status differ = CheckOutputsDiffer(flags); !differ.ok()) {
+    Say(differ);
     return false;
   }
   for (const auto& [path, flag] :

@@ -285,6 +285,7 @@ absl::Status CheckOwnGuestFlags(const RawFlags& flags) {
       {"--driver", flags.driver != defaults.driver},
       {"--order", flags.order != defaults.order},
       {"--scenario", flags.scenario != defaults.scenario},
+      {"--scenario-value", flags.scenario_value != defaults.scenario_value},
       {"--init-delay-us", !flags.init_delay_us.empty()},
       {"--sipi-count", !flags.sipi_count.empty()},
       {"--sipi-delay-us", !flags.sipi_delay_us.empty()},
@@ -311,6 +312,11 @@ absl::Status CheckOwnGuestFlags(const RawFlags& flags) {
 absl::Status SetPayload(const RawFlags& flags, RunConfig& config) {
   ASSIGN_OR_RETURN(config.kvm_icr,
                    ParseChoice<bool>("--icr", flags.icr, {{"sdm", false}, {"kvm", true}}));
+  if (config.kvm_icr && config.irqchip != IrqchipKind::kUser) {
+    return FlagError("--icr",
+                     "is for sipi's own APIC; KVM's always does as it does: leave it out, "
+                     "or give --irqchip=user");
+  }
   if (flags.payload.empty()) {
     if (!flags.append.empty()) return FlagError("--append", "needs --payload=FILE");
     if (!flags.environment.empty()) return FlagError("--env", "needs --payload=FILE");
@@ -323,6 +329,20 @@ absl::Status SetPayload(const RawFlags& flags, RunConfig& config) {
       continue;
     }
     return FlagError("--env", absl::StrCat(Quoted(line), " is no line KEY=VALUE"));
+  }
+  switch (config.fault.kind) {
+    case abi::Fault::kNone:
+    case abi::Fault::kNoStart:
+    case abi::Fault::kLate:
+    case abi::Fault::kLostInit:
+    case abi::Fault::kLostSipi1:
+    case abi::Fault::kLostSipi2:
+    case abi::Fault::kLostSipis:
+      break;
+    default:
+      return FlagError("--fault",
+                       "is one that sipi's own guest commits; a --payload can have "
+                       "no-start, late and lost INITs and SIPIs");
   }
   config.payload = PayloadConfig{flags.payload, flags.append, flags.environment};
   return absl::OkStatus();

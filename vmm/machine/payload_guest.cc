@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
-#include "vmm/load/mapped_file.h"
+#include "vmm/load/image_file.h"
 
 namespace sipi {
 namespace {
@@ -38,12 +38,12 @@ absl::StatusOr<uint64_t> PayloadRamBytes(const RunConfig& config) {
 }
 
 absl::StatusOr<PreparedPayload> PreparePayload(const RunConfig& config) {
-  absl::StatusOr<MappedFile> opened = MappedFile::Open(config.payload->path);
+  absl::StatusOr<ImageFile> opened = ImageFile::Read(config.payload->path);
   if (!opened.ok()) return Named(opened.status());
   ASSIGN_OR_RETURN(const uint64_t ram_bytes, PayloadRamBytes(config));
   ASSIGN_OR_RETURN(GuestMemory memory, GuestMemory::Create(ram_bytes));
-  // The file stays mapped for as long as the machine may load it again.
-  const auto load = [file = std::make_shared<const MappedFile>(std::move(*opened)),
+  // The bytes stay for as long as the machine may load them again.
+  const auto load = [file = std::make_shared<const ImageFile>(std::move(*opened)),
                      origin = config.payload->path,
                      options = OptionsOf(*config.payload)](const GuestMemory& ram) {
     return LoadPayload(file->bytes(), origin, options, ram);

@@ -93,6 +93,8 @@ RunRecord BuildPayloadRecord(const RunConfig& config, PayloadKind kind, const Ru
   RunRecord record;
   record.irqchip = Name(config.irqchip);
   record.apic = config.apic_mode == abi::ApicMode::kX2Apic ? "x2apic" : "xapic";
+  record.strategy = "payload";  // it sequences its CPUs itself
+  record.driver = "guest";
   record.profile = config.profile.name;
   record.seed = config.seed;
   record.cpus_offered = machine.cpus();

@@ -39,7 +39,7 @@ enum class Outcome {
   kGuestFault,  // triple fault, guest panic, exception, failed entry, emulation failure
   kAllHalted,   // nothing can ever happen again
   kTimeLimit,
-  kInterrupted,  // SIGINT, SIGTERM
+  kInterrupted,  // SIGHUP, SIGINT, SIGTERM
   kGuestExit,    // a payload ended the machine with a status of its own
   kGuestReset,   // a payload reset or rebooted the machine
 };
