@@ -165,6 +165,7 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
   }
   options.seed = config.seed;
   options.chaos = explored.chaos;
+  options.choices = explored.choices;
   // A bound for each handshake there is, several times over: who has not converged by then never
   // will.
   constexpr uint64_t kNsPerMs = 1'000'000;
@@ -191,6 +192,9 @@ std::string Describe(const ExploreCase& explored) {
       break;
     case Schedule::kRandom:
       absl::StrAppend(&text, ", random schedule");
+      break;
+    case Schedule::kChosen:
+      absl::StrAppend(&text, ", at most ", explored.chaos.preemptions, " preemptions");
       break;
     case Schedule::kPriorities:
       absl::StrAppend(&text, ", priorities with ", explored.chaos.change_points, " change points");

@@ -28,6 +28,7 @@ struct ExploreCase {
   std::optional<uint32_t> doomed_cpu;  // its bring-up is made to fail
   bool firmware_lies = false;          // ... by a CPUID that shows another CPU's APIC ID
   std::vector<uint64_t> held_ns;       // by CPU: it takes no INIT or SIPI before
+  std::vector<uint16_t> choices;       // with Schedule::kChosen
 };
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "vmm/explore/explore_case.h"
@@ -18,6 +19,9 @@ class Explorer {
   // Leaves out of a failing case what it fails without: faults, knobs, change points, CPUs. Each
   // try is one run. `wrong` gets what is wrong with the result.
   ExploreCase Shrink(const ExploreCase& failing, std::string* wrong);
+
+  // Where the last run could have gone another way (Schedule::kChosen); valid until the next.
+  std::span<const sim::ChoicePoint> ChoicePoints() const { return simulator_->choice_points(); }
 
   // The last events of the last run.
   std::string Trace(const ExploreCase& explored, size_t count) const;
