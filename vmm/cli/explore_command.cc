@@ -124,6 +124,7 @@ int Campaign(const ExploreFlags& flags) {
 }  // namespace
 
 int ExploreCommand(const ExploreFlags& flags) {
+  if (flags.exhaustive) return ExhaustiveCommand(*flags.exhaustive, flags.quiet);
   if (!flags.merge.empty()) return Merge(flags.merge);
   if (!flags.replay) return Campaign(flags);
   return static_cast<int>(Print(Report(*flags.replay, flags.plan.space)) ? ExitCode::kOk

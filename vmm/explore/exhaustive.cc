@@ -7,8 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "vmm/explore/explorer.h"
-
 namespace sipi {
 namespace {
 
@@ -136,6 +134,26 @@ ExploreCase ExhaustiveCase(const ExhaustivePlan& plan) {
     base.doomed_cpu = plan.fault.cpu;
   }
   return base;
+}
+
+ChoiceList ShrinkChoices(Explorer& explorer, const ExploreCase& failing, std::string* wrong) {
+  ExploreCase best = failing;
+  for (size_t i = best.choices.size(); i-- > 0;) {
+    if (best.choices[i] == 0) continue;
+    ExploreCase tried = best;
+    tried.choices[i] = 0;
+    const bool fails = !explorer.Run(tried).empty();
+    // What follows may stand at points of another kind now, or at none.
+    const auto points = explorer.ChoicePoints();
+    bool fits = tried.choices.size() <= points.size();
+    for (size_t at = 0; fits && at < tried.choices.size(); ++at) {
+      fits = points[at].taken == tried.choices[at];
+    }
+    if (fails && fits) best = std::move(tried);
+  }
+  while (!best.choices.empty() && best.choices.back() == 0) best.choices.pop_back();
+  *wrong = explorer.Run(best);
+  return best.choices;
 }
 
 ExhaustiveResult RunExhaustive(const ExhaustivePlan& plan, const std::atomic<bool>& stop,

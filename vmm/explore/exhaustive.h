@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "guest/abi/boot_params.h"
 #include "vmm/explore/explore_case.h"
+#include "vmm/explore/explorer.h"
 
 namespace sipi {
 
@@ -62,5 +63,9 @@ struct ExhaustiveResult {
 // been run, on the calling thread; may be null.
 ExhaustiveResult RunExhaustive(const ExhaustivePlan& plan, const std::atomic<bool>& stop,
                                const std::function<void(uint64_t)>& progress);
+
+// Leaves out of a failing list what it fails without, a run for each try, and leaves the explorer
+// at the end of the result's run. `wrong` gets what is wrong with that.
+ChoiceList ShrinkChoices(Explorer& explorer, const ExploreCase& failing, std::string* wrong);
 
 }  // namespace sipi
