@@ -10,6 +10,7 @@
 
 #include "vmm/explore/exhaustive.h"
 #include "vmm/explore/explorer.h"
+#include "vmm/explore/saved_case.h"
 
 namespace sipi {
 namespace {
@@ -120,10 +121,24 @@ TEST(Canary, AFailingSeedFailsAgainAndIsMadeSmall) {
   const std::string wrong = explorer.Run(found);
   EXPECT_EQ(explorer.Run(found), wrong);
   std::string small_wrong;
-  const ExploreCase small = explorer.Shrink(found, &small_wrong);
+  std::vector<std::string> left_out;
+  const ExploreCase small = explorer.Shrink(found, &small_wrong, &left_out);
   EXPECT_FALSE(small_wrong.empty());
   EXPECT_LE(small.config.cpus, found.config.cpus);
   EXPECT_EQ(explorer.Run(small), small_wrong);
+
+  // As a file it is the same case.
+  const std::string file = SavedCaseJson({seed, space, left_out});
+  absl::StatusOr<SavedCase> saved = ParseSavedCase(file, "case.json");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  saved->space.canary = space.canary;
+  const absl::StatusOr<ExploreCase> read = CaseOf(*saved);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Describe(*read), Describe(small));
+  EXPECT_EQ(explorer.Run(*read), small_wrong);
+  saved->left_out.push_back("gravity");
+  EXPECT_FALSE(CaseOf(*saved).ok());
+  EXPECT_FALSE(ParseSavedCase("{}", "x.json").ok());
 }
 
 }  // namespace

@@ -132,7 +132,9 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
   add("--jobs", raw.jobs, "N", "threads (default: one per core)");
   add("--max-failures", raw.max_failures, "N", "end after so many (default 1)");
   add("--state", raw.state, "FILE", "keep what has been done there, and go on from it");
-  add("--replay", raw.replay, "SEED|CHOICES", "run this one alone, and show what is wrong with it");
+  add("--replay", raw.replay, "SEED|FILE|CHOICES",
+      "run this one alone, and show what is wrong with it");
+  add("--save", raw.save, "FILE", "write the first failing case, made small, for --replay=FILE");
   add("--merge", raw.merge, "FILE,FILE", "sum up the --state files of shards");
   app.add_flag("--quiet", raw.quiet, "show no progress")
       ->group("Switches")
@@ -174,9 +176,15 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   if (exhaustive) {
     ASSIGN_OR_RETURN(flags.exhaustive, CheckExhaustive(raw, plan));
   } else if (!raw.replay.empty()) {
-    ASSIGN_OR_RETURN(flags.replay,
-                     ParseNumber("--replay", raw.replay, 0, std::numeric_limits<uint64_t>::max()));
+    const bool number = raw.replay.find_first_not_of("0123456789") == std::string::npos;
+    if (number) {
+      ASSIGN_OR_RETURN(flags.replay, ParseNumber("--replay", raw.replay, 0,
+                                                 std::numeric_limits<uint64_t>::max()));
+    } else {
+      flags.replay_file = raw.replay;
+    }
   }
+  flags.save_file = raw.save;
   flags.state_file = raw.state;
   flags.merge = raw.merge;
   flags.quiet = raw.quiet;

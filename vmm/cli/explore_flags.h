@@ -32,6 +32,7 @@ struct RawExplore {
   std::string max_failures = "1";
   std::string state;
   std::string replay;
+  std::string save;
   std::string merge;
   bool quiet = false;
 };
@@ -48,6 +49,8 @@ struct ExploreFlags {
   CampaignPlan plan;
   std::string state_file;          // empty: none
   std::optional<uint64_t> replay;  // this seed alone
+  std::string replay_file;         // ... or the case saved there; empty: none
+  std::string save_file;           // the first failing case, made small, goes there; empty: none
   std::string merge;               // files, by commas
   bool quiet = false;
 };

@@ -11,11 +11,7 @@ namespace {
 using sim::Rate;
 using sim::Schedule;
 
-struct NamedRate {
-  const char* name;
-  Rate sim::Chaos::*member;
-};
-constexpr NamedRate kRates[] = {
+constexpr RateName kRates[] = {
     {"lost-init", &sim::Chaos::lost_init},
     {"lost-sipi", &sim::Chaos::lost_sipi},
     {"late-ap", &sim::Chaos::late_ap},
@@ -88,7 +84,7 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.expected_steps = 150 * cpus;
   chaos.store_buffer = draws.OneIn(2);
   const bool any = draws.OneIn(2) && faults;
-  for (const NamedRate& rate : kRates) {
+  for (const RateName& rate : kRates) {
     const uint64_t kind = draws.Below(16);
     if (!any) continue;
     chaos.*rate.member = kind == 0 ? Rate::kWild : kind < 4 ? Rate::kRare : Rate::kOff;
@@ -121,6 +117,8 @@ void DrawFailure(Draws& draws, ExploreCase& drawn) {
 }
 
 }  // namespace
+
+std::span<const RateName> RateNames() { return kRates; }
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   Draws draws(seed);
@@ -201,7 +199,7 @@ std::string Describe(const ExploreCase& explored) {
       break;
   }
   if (explored.chaos.store_buffer) absl::StrAppend(&text, ", store buffer");
-  for (const NamedRate& rate : kRates) {
+  for (const RateName& rate : kRates) {
     const Rate its = explored.chaos.*rate.member;
     if (its != Rate::kOff) {
       absl::StrAppend(&text, ", ", rate.name, its == Rate::kWild ? " wild" : " rare");

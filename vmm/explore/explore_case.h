@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,13 @@ struct ExploreCase {
   std::vector<uint64_t> held_ns;       // by CPU: it takes no INIT or SIPI before
   std::vector<uint16_t> choices;       // with Schedule::kChosen
 };
+
+// The kinds of injected trouble, by the names that Describe has for them.
+struct RateName {
+  const char* name;
+  sim::Rate sim::Chaos::*member;
+};
+std::span<const RateName> RateNames();
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space);
 
