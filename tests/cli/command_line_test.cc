@@ -126,6 +126,9 @@ TEST(CommandLine, ExhaustiveExplorationIsForTwoOrThreeCpus) {
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--cpus=4"}), "--cpus: 4 CPUs have too many"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--fault=hang@1"}), "--fault: this one ends"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--shard=1/2"}), "--shard"));
+  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--save=x"}), "--save"));
+  EXPECT_EQ(Parse({"explore", "--replay=case.json", "--save=x"}).explore.replay_file, "case.json");
+  EXPECT_EQ(Parse({"explore", "--replay=7"}).explore.replay, 7u);
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--replay=7"}), "--replay"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", "--preemptions=1"}), "add --schedule=exhaustive"));
   EXPECT_FALSE(Parse({"explore"}).explore.exhaustive.has_value());

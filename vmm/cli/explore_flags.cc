@@ -46,6 +46,9 @@ absl::Status CheckMode(const RawExplore& raw, bool exhaustive) {
     return FlagError(flag, "random schedules draw it; add --schedule=exhaustive");
   }
   if (!exhaustive) return absl::OkStatus();
+  if (!raw.save.empty()) {
+    return FlagError("--save", "--replay takes the list of choices that is printed; leave it out");
+  }
   if (raw.shard != "1/1")
     return FlagError("--shard", "an exhaustive walk has no shards; use --jobs");
   return absl::OkStatus();
