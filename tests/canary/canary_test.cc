@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <set>
 
+#include "vmm/explore/exhaustive.h"
 #include "vmm/explore/explorer.h"
+#include "vmm/explore/saved_case.h"
 
 namespace sipi {
 namespace {
@@ -29,6 +33,76 @@ TEST(Canary, EachIsFoundByACampaignOfBoundedSize) {
   }
 }
 
+// The first failing schedule within two preemptions, of two and three CPUs, with and without a
+// store buffer; without a fault, then with each step failing.
+ExhaustiveResult Walk(const CanaryName& canary, uint64_t step) {
+  const std::atomic<bool> go{false};
+  ExhaustiveResult result;
+  for (const uint32_t cpus : {2u, 3u}) {
+    for (const bool buffered : {false, true}) {
+      ExhaustivePlan plan;
+      plan.space.cpus = cpus;
+      plan.space.strategy = sequence::StrategyId::kKick;
+      plan.space.canary = canary.number;
+      plan.preemptions = 2;
+      plan.store_buffer = buffered;
+      if (step != 0) plan.fault = {.kind = abi::Fault::kFailStep, .cpu = 1, .value = step};
+      result = RunExhaustive(plan, go, nullptr);
+      if (!result.failing) continue;
+      std::printf("%-48s %u CPUs%s%s %7llu  %.60s\n", canary.name, cpus,
+                  buffered ? ", store buffer" : "", step != 0 ? ", failing step" : "",
+                  static_cast<unsigned long long>(result.schedules), result.wrong.c_str());
+      return result;
+    }
+  }
+  EXPECT_TRUE(result.complete) << canary.name;
+  return result;
+}
+
+TEST(Canary, AnExhaustiveWalkFindsThoseThatFailInAPlainBoot) {
+  std::set<uint32_t> found;
+  for (const CanaryName& canary : kCanaries) {
+    if (Walk(canary, 0).failing) found.insert(canary.number);
+  }
+  EXPECT_EQ(found, (std::set<uint32_t>{1, 7, 9, 10, 14, 15, 17, 18}));
+}
+
+TEST(Canary, AnExhaustiveWalkFindsWhatIsWrongWithAFailingStep) {
+  std::set<uint32_t> found;
+  for (const CanaryName& canary : kCanaries) {
+    if (canary.number != 13 && canary.number != 20) continue;
+    for (const uint64_t step : {84u, 147u, 234u}) {
+      if (found.count(canary.number) != 0) continue;
+      if (Walk(canary, step).failing) found.insert(canary.number);
+    }
+  }
+  EXPECT_EQ(found, (std::set<uint32_t>{13, 20}));
+}
+
+TEST(Canary, AFailingListOfChoicesIsMadeSmallAndFailsAgain) {
+  ExhaustivePlan plan;
+  plan.space.cpus = 2;
+  plan.space.strategy = sequence::StrategyId::kKick;
+  plan.space.canary = 15;
+  plan.preemptions = 2;
+  const std::atomic<bool> go{false};
+  const ExhaustiveResult result = RunExhaustive(plan, go, nullptr);
+  ASSERT_TRUE(result.failing);
+  Explorer explorer;
+  ExploreCase failing = ExhaustiveCase(plan);
+  failing.choices = *result.failing;
+  std::string wrong;
+  const ChoiceList small = ShrinkChoices(explorer, failing, &wrong);
+  EXPECT_FALSE(wrong.empty());
+  failing.choices = *ParseChoices("--replay", ChoicesText(small));
+  EXPECT_EQ(explorer.Run(failing), wrong);
+  EXPECT_NE(DescribeChoices(explorer.ChoicePoints()).find("stands back"), std::string::npos);
+  const auto deviations = [](const ChoiceList& list) {
+    return list.size() - static_cast<size_t>(std::count(list.begin(), list.end(), 0));
+  };
+  EXPECT_LE(deviations(small), deviations(*result.failing));
+}
+
 TEST(Canary, TheSameBuildWithoutOneFindsNothing) {
   Explorer explorer;
   for (uint64_t seed = 1; seed <= 5'000; ++seed) {
@@ -47,10 +121,24 @@ TEST(Canary, AFailingSeedFailsAgainAndIsMadeSmall) {
   const std::string wrong = explorer.Run(found);
   EXPECT_EQ(explorer.Run(found), wrong);
   std::string small_wrong;
-  const ExploreCase small = explorer.Shrink(found, &small_wrong);
+  std::vector<std::string> left_out;
+  const ExploreCase small = explorer.Shrink(found, &small_wrong, &left_out);
   EXPECT_FALSE(small_wrong.empty());
   EXPECT_LE(small.config.cpus, found.config.cpus);
   EXPECT_EQ(explorer.Run(small), small_wrong);
+
+  // As a file it is the same case.
+  const std::string file = SavedCaseJson({seed, space, left_out});
+  absl::StatusOr<SavedCase> saved = ParseSavedCase(file, "case.json");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  saved->space.canary = space.canary;
+  const absl::StatusOr<ExploreCase> read = CaseOf(*saved);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Describe(*read), Describe(small));
+  EXPECT_EQ(explorer.Run(*read), small_wrong);
+  saved->left_out.push_back("gravity");
+  EXPECT_FALSE(CaseOf(*saved).ok());
+  EXPECT_FALSE(ParseSavedCase("{}", "x.json").ok());
 }
 
 }  // namespace

@@ -109,6 +109,31 @@ TEST(CommandLine, SipiDelayOfOnePartHasNoSecondWait) {
   EXPECT_TRUE(Contains(ErrorOf({"run", "--sipi-delay-us=1+2+3"}), "--sipi-delay-us"));
 }
 
+TEST(CommandLine, ExhaustiveExplorationIsForTwoOrThreeCpus) {
+  const std::string mode = "--schedule=exhaustive";
+  const ExploreFlags plain = Parse({"explore", mode}).explore;
+  ASSERT_TRUE(plain.exhaustive.has_value());
+  EXPECT_EQ(plain.exhaustive->plan.space.cpus, 2u);
+  EXPECT_EQ(plain.exhaustive->plan.preemptions, 2u);
+  EXPECT_FALSE(plain.exhaustive->plan.seed.has_value());
+  EXPECT_EQ(plain.exhaustive->store_buffer, (std::vector<bool>{false, true}));
+  const ExploreFlags given = Parse({"explore", mode, "--cpus=3", "--preemptions=1",
+                                    "--store-buffer=on", "--fault=lost-init@2", "--replay=3:1"})
+                                 .explore;
+  EXPECT_EQ(given.exhaustive->plan.fault.cpu, 2u);
+  EXPECT_EQ(given.exhaustive->store_buffer, std::vector<bool>{true});
+  EXPECT_EQ(*given.exhaustive->replay, (ChoiceList{0, 0, 0, 1}));
+  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--cpus=4"}), "--cpus: 4 CPUs have too many"));
+  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--fault=hang@1"}), "--fault: this one ends"));
+  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--shard=1/2"}), "--shard"));
+  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--save=x"}), "--save"));
+  EXPECT_EQ(Parse({"explore", "--replay=case.json", "--save=x"}).explore.replay_file, "case.json");
+  EXPECT_EQ(Parse({"explore", "--replay=7"}).explore.replay, 7u);
+  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--replay=7"}), "--replay"));
+  EXPECT_TRUE(Contains(ErrorOf({"explore", "--preemptions=1"}), "add --schedule=exhaustive"));
+  EXPECT_FALSE(Parse({"explore"}).explore.exhaustive.has_value());
+}
+
 // V2: refused before any VM is made, with the limit and its value.
 TEST(CommandLine, RefusesCountsThatNoHostHas) {
   EXPECT_EQ(ErrorOf({"run", "--cpus=0"}), "--cpus: '0' is too small; the least is 1");

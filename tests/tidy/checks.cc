@@ -64,9 +64,10 @@ const std::vector<IncludeRule>& IncludeRules() {
       // The simulator's public header shows nothing of the kernel: vmm includes it.
       {"guest/platform/sim/costs.h", {"guest/abi/"}},
       {"guest/platform/sim/chaos.h", {"guest/abi/"}},
+      {"guest/platform/sim/choices.h", {"guest/abi/"}},
       {"guest/platform/sim/simulator.h",
-       {"guest/platform/sim/costs.h", "guest/platform/sim/chaos.h", "guest/abi/", "guest/sequence/",
-        "apic/regs/"}},
+       {"guest/platform/sim/costs.h", "guest/platform/sim/chaos.h", "guest/platform/sim/choices.h",
+        "guest/abi/", "guest/sequence/", "apic/regs/"}},
       {"guest/platform/sim/", {"guest/", "apic/", "platform_impl.h"}},
       {"guest/platform/", {"guest/abi/", "guest/sequence/", "apic/regs/", "platform_impl.h"}},
       {"vmm/base/", {"vmm/base/"}},

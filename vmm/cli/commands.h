@@ -13,6 +13,7 @@ int RunCommand(const CommandLine& line);
 int CompareCommand(const CommandLine& line);
 int ParamsCommand(const CommandLine& line);
 int PublishedCommand(uint32_t runs);
+int ExhaustiveCommand(const ExhaustiveFlags& flags, bool quiet);
 int ExploreCommand(const ExploreFlags& flags);
 int DoctorCommand(const std::string& kvm_device);
 

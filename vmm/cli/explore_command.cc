@@ -2,6 +2,7 @@
 // shards.
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/progress.h"
 #include "vmm/explore/explorer.h"
+#include "vmm/explore/saved_case.h"
 #include "vmm/report/file_writer.h"
 
 namespace sipi {
@@ -25,17 +27,56 @@ namespace {
 constexpr uint64_t kMaxStateBytes = 16 << 20;
 constexpr size_t kTraceEvents = 60;
 
-// What a person needs: the case, made small, and its end.
-std::string Report(uint64_t seed, const ExploreSpace& space) {
+// What a person needs: the case, made small, and its end. `small_case`, if not null, gets it.
+std::string Report(uint64_t seed, const ExploreSpace& space,
+                   std::optional<SavedCase>* small_case = nullptr) {
   Explorer explorer;
   const ExploreCase found = CaseOf(seed, space);
   std::string wrong = explorer.Run(found);
   if (wrong.empty()) return absl::StrCat(Describe(found), "\n  nothing is wrong\n");
   std::string text = absl::StrCat(Describe(found), "\n  ", wrong, "\n");
-  const ExploreCase small = explorer.Shrink(found, &wrong);
+  std::vector<std::string> left_out;
+  const ExploreCase small = explorer.Shrink(found, &wrong, &left_out);
+  if (small_case != nullptr) *small_case = SavedCase{seed, space, left_out};
   absl::StrAppend(&text, "made small: ", Describe(small), "\n  ", wrong, "\n",
                   explorer.Trace(small, kTraceEvents));
   return text;
+}
+
+// A seed's report; a failing case goes to `path`, if that is not empty.
+absl::StatusOr<std::string> ReportAndSave(uint64_t seed, const ExploreSpace& space,
+                                          const std::string& path) {
+  std::optional<SavedCase> saved;
+  std::string text = Report(seed, space, &saved);
+  if (path.empty() || !saved) return text;
+  RETURN_IF_ERROR(WriteResultFile(path, SavedCaseJson(*saved), "--save"));
+  return text;
+}
+
+int ReplaySeed(const ExploreFlags& flags) {
+  const absl::StatusOr<std::string> text =
+      ReportAndSave(*flags.replay, flags.plan.space, flags.save_file);
+  if (!text.ok()) Say(text.status());
+  return static_cast<int>(text.ok() && Print(*text) ? ExitCode::kOk : ExitCode::kError);
+}
+
+absl::StatusOr<std::string> ReportOfFile(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxStateBytes));
+  ASSIGN_OR_RETURN(const SavedCase saved, ParseSavedCase(text, path));
+  ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(saved));
+  Explorer explorer;
+  const std::string wrong = explorer.Run(small);
+  return absl::StrCat(Describe(small), "\n  ", wrong.empty() ? "nothing is wrong" : wrong, "\n",
+                      explorer.Trace(small, kTraceEvents));
+}
+
+int ReplayFile(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReportOfFile(path);
+  if (!text.ok()) {
+    Say(text.status());
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  return static_cast<int>(Print(*text) ? ExitCode::kOk : ExitCode::kError);
 }
 
 absl::StatusOr<CampaignState> ReadState(const std::string& path) {
@@ -115,10 +156,16 @@ int Campaign(const ExploreFlags& flags) {
       "%d of %d schedules done in %.1f s, %.0f per second on %d threads, %d failures\n",
       state->done, total, took, static_cast<double>(state->done - already) / took, plan.jobs,
       state->failures.size());
+  bool ok = true;
   for (const Failure& failure : state->failures) {
-    absl::StrAppend(&text, "\n", Report(failure.seed, plan.space));
+    const bool first = &failure == &state->failures.front();
+    const absl::StatusOr<std::string> report =
+        ReportAndSave(failure.seed, plan.space, first ? flags.save_file : "");
+    if (!report.ok()) Say(report.status());
+    ok = ok && report.ok();
+    absl::StrAppend(&text, "\n", report.ok() ? *report : Report(failure.seed, plan.space));
   }
-  bool ok = Print(text);
+  ok = Print(text) && ok;
   if (!flags.state_file.empty()) {
     const absl::Status written = WriteResultFile(flags.state_file, StateJson(*state), "--state");
     if (!written.ok()) Say(written);
@@ -132,10 +179,10 @@ int Campaign(const ExploreFlags& flags) {
 }  // namespace
 
 int ExploreCommand(const ExploreFlags& flags) {
+  if (flags.exhaustive) return ExhaustiveCommand(*flags.exhaustive, flags.quiet);
   if (!flags.merge.empty()) return Merge(flags.merge);
-  if (!flags.replay) return Campaign(flags);
-  return static_cast<int>(Print(Report(*flags.replay, flags.plan.space)) ? ExitCode::kOk
-                                                                         : ExitCode::kError);
+  if (!flags.replay_file.empty()) return ReplayFile(flags.replay_file);
+  return flags.replay ? ReplaySeed(flags) : Campaign(flags);
 }
 
 }  // namespace sipi

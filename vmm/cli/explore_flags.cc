@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/strategy_name.h"
 
@@ -28,6 +29,85 @@ absl::Status SetShard(const std::string& text, CampaignPlan& plan) {
   return absl::OkStatus();
 }
 
+// Flags that only the other mode has.
+absl::Status CheckMode(const RawExplore& raw, bool exhaustive) {
+  const std::pair<const char*, const std::string*> random_only[] = {{"--state", &raw.state},
+                                                                    {"--merge", &raw.merge}};
+  const std::pair<const char*, const std::string*> exhaustive_only[] = {
+      {"--preemptions", &raw.preemptions},
+      {"--store-buffer", &raw.store_buffer},
+      {"--fault", &raw.fault}};
+  for (const auto& [flag, value] : random_only) {
+    if (!exhaustive || value->empty()) continue;
+    return FlagError(flag, "an exhaustive walk starts over; leave it out");
+  }
+  for (const auto& [flag, value] : exhaustive_only) {
+    if (exhaustive || value->empty()) continue;
+    return FlagError(flag, "random schedules draw it; add --schedule=exhaustive");
+  }
+  if (!exhaustive) return absl::OkStatus();
+  if (!raw.save.empty()) {
+    return FlagError("--save", "--replay takes the list of choices that is printed; leave it out");
+  }
+  if (raw.shard != "1/1")
+    return FlagError("--shard", "an exhaustive walk has no shards; use --jobs");
+  return absl::OkStatus();
+}
+
+// Faults that concern one AP, and that bring-up must survive.
+absl::Status CheckFault(const abi::FaultSpec& fault) {
+  switch (fault.kind) {
+    case abi::Fault::kNoStart:
+    case abi::Fault::kLostInit:
+    case abi::Fault::kLostSipi1:
+    case abi::Fault::kLostSipi2:
+    case abi::Fault::kLostSipis:
+    case abi::Fault::kLate:
+    case abi::Fault::kFailStep:
+      return absl::OkStatus();
+    default:
+      return FlagError("--fault",
+                       "this one ends every run; exploring takes no-start, lost-init, "
+                       "lost-sipi1, lost-sipi2, lost-sipis, late and fail-step");
+  }
+}
+
+absl::StatusOr<ExhaustiveFlags> CheckExhaustive(const RawExplore& raw, const CampaignPlan& random) {
+  ExhaustiveFlags flags;
+  ExhaustivePlan& plan = flags.plan;
+  plan.space = random.space;
+  if (plan.space.cpus == 0) plan.space.cpus = 2;
+  if (plan.space.cpus > kMaxExhaustiveCpus) {
+    return FlagError("--cpus", absl::StrCat(plan.space.cpus,
+                                            " CPUs have too many schedules to try all of them; "
+                                            "give 2 or 3, or --schedule=random"));
+  }
+  constexpr uint64_t kMaxPreemptions = 16;
+  plan.preemptions = 2;
+  if (!raw.preemptions.empty()) {
+    ASSIGN_OR_RETURN(const uint64_t preemptions,
+                     ParseNumber("--preemptions", raw.preemptions, 0, kMaxPreemptions));
+    plan.preemptions = static_cast<uint32_t>(preemptions);
+  }
+  if (!raw.schedules.empty()) plan.max_schedules = random.schedules;
+  if (!raw.seed.empty()) plan.seed = random.first_seed;
+  plan.jobs = random.jobs;
+  flags.store_buffer = {false, true};
+  if (!raw.store_buffer.empty()) {
+    ASSIGN_OR_RETURN(const bool on, ParseChoice<bool>("--store-buffer", raw.store_buffer,
+                                                      {{"on", true}, {"off", false}}));
+    flags.store_buffer = {on};
+  }
+  if (!raw.fault.empty()) {
+    ASSIGN_OR_RETURN(plan.fault, ParseFault(raw.fault, plan.space.cpus));
+    RETURN_IF_ERROR(CheckFault(plan.fault));
+  }
+  if (!raw.replay.empty()) {
+    ASSIGN_OR_RETURN(flags.replay, ParseChoices("--replay", raw.replay));
+  }
+  return flags;
+}
+
 }  // namespace
 
 void AddExploreFlags(CLI::App& app, RawExplore& raw) {
@@ -38,8 +118,16 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
         ->group("This command")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   };
-  add("--schedules", raw.schedules, "N", "how many, of all shards together (default 100000)");
-  add("--seed", raw.seed, "N", "the first schedule's; the others count up from it (default 1)");
+  add("--schedule", raw.schedule, "random|exhaustive",
+      "at random; or all there are with few preemptions, for 2 or 3 CPUs");
+  add("--schedules", raw.schedules, "N",
+      "how many, of all shards together (default 100000; exhaustive: all)");
+  add("--seed", raw.seed, "N",
+      "the first schedule's; the others count up from it (default 1); exhaustive: draw the knobs");
+  add("--preemptions", raw.preemptions, "N",
+      "exhaustive: how many a schedule may have (default 2)");
+  add("--store-buffer", raw.store_buffer, "on|off", "exhaustive: one of the two (default both)");
+  add("--fault", raw.fault, "KIND@CPU[:VALUE]", "exhaustive: this fault in every schedule");
   add("--cpus", raw.cpus, "N", "CPUs of every schedule (default: drawn, 2 to 8)");
   add("--strategy", raw.strategy, "NAME", "of every schedule (default: drawn)");
   add("--faults", raw.faults, "on|off", "inject faults into half of them (default on)");
@@ -47,7 +135,9 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
   add("--jobs", raw.jobs, "N", "threads (default: one per core)");
   add("--max-failures", raw.max_failures, "N", "end after so many (default 1)");
   add("--state", raw.state, "FILE", "keep what has been done there, and go on from it");
-  add("--replay", raw.replay, "SEED", "run this one alone, and show what is wrong with it");
+  add("--replay", raw.replay, "SEED|FILE|CHOICES",
+      "run this one alone, and show what is wrong with it");
+  add("--save", raw.save, "FILE", "write the first failing case, made small, for --replay=FILE");
   add("--merge", raw.merge, "FILE,FILE", "sum up the --state files of shards");
   app.add_flag("--quiet", raw.quiet, "show no progress")
       ->group("Switches")
@@ -57,8 +147,16 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
 absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   ExploreFlags flags;
   CampaignPlan& plan = flags.plan;
-  ASSIGN_OR_RETURN(plan.schedules, ParseNumber("--schedules", raw.schedules, 1, kMaxSeed));
-  ASSIGN_OR_RETURN(plan.first_seed, ParseNumber("--seed", raw.seed, 0, kMaxSeed));
+  ASSIGN_OR_RETURN(
+      const bool exhaustive,
+      ParseChoice<bool>("--schedule", raw.schedule, {{"random", false}, {"exhaustive", true}}));
+  RETURN_IF_ERROR(CheckMode(raw, exhaustive));
+  if (!raw.schedules.empty()) {
+    ASSIGN_OR_RETURN(plan.schedules, ParseNumber("--schedules", raw.schedules, 1, kMaxSeed));
+  }
+  if (!raw.seed.empty()) {
+    ASSIGN_OR_RETURN(plan.first_seed, ParseNumber("--seed", raw.seed, 0, kMaxSeed));
+  }
   if (!raw.cpus.empty()) {
     ASSIGN_OR_RETURN(const uint64_t cpus, ParseNumber("--cpus", raw.cpus, 2, 64));
     plan.space.cpus = static_cast<uint32_t>(cpus);
@@ -78,10 +176,18 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   ASSIGN_OR_RETURN(const uint64_t failures,
                    ParseNumber("--max-failures", raw.max_failures, 1, 1'000'000));
   plan.max_failures = static_cast<uint32_t>(failures);
-  if (!raw.replay.empty()) {
-    ASSIGN_OR_RETURN(flags.replay,
-                     ParseNumber("--replay", raw.replay, 0, std::numeric_limits<uint64_t>::max()));
+  if (exhaustive) {
+    ASSIGN_OR_RETURN(flags.exhaustive, CheckExhaustive(raw, plan));
+  } else if (!raw.replay.empty()) {
+    const bool number = raw.replay.find_first_not_of("0123456789") == std::string::npos;
+    if (number) {
+      ASSIGN_OR_RETURN(flags.replay, ParseNumber("--replay", raw.replay, 0,
+                                                 std::numeric_limits<uint64_t>::max()));
+    } else {
+      flags.replay_file = raw.replay;
+    }
   }
+  flags.save_file = raw.save;
   flags.state_file = raw.state;
   flags.merge = raw.merge;
   flags.quiet = raw.quiet;

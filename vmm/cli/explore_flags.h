@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "vmm/explore/campaign.h"
+#include "vmm/explore/exhaustive.h"
 
 namespace CLI {
 class App;
@@ -16,24 +18,39 @@ namespace sipi {
 
 // As typed.
 struct RawExplore {
-  std::string schedules = "100000";
-  std::string seed = "1";
+  std::string schedule = "random";
+  std::string schedules;
+  std::string seed;
   std::string cpus;
   std::string strategy;
+  std::string preemptions;
+  std::string store_buffer;
+  std::string fault;
   std::string faults = "on";
   std::string shard = "1/1";
   std::string jobs;
   std::string max_failures = "1";
   std::string state;
   std::string replay;
+  std::string save;
   std::string merge;
   bool quiet = false;
 };
 
+// --schedule=exhaustive.
+struct ExhaustiveFlags {
+  ExhaustivePlan plan;
+  std::vector<bool> store_buffer;    // a walk for each
+  std::optional<ChoiceList> replay;  // this schedule alone
+};
+
 struct ExploreFlags {
+  std::optional<ExhaustiveFlags> exhaustive;
   CampaignPlan plan;
   std::string state_file;          // empty: none
   std::optional<uint64_t> replay;  // this seed alone
+  std::string replay_file;         // ... or the case saved there; empty: none
+  std::string save_file;           // the first failing case, made small, goes there; empty: none
   std::string merge;               // files, by commas
   bool quiet = false;
 };

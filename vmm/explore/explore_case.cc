@@ -11,11 +11,7 @@ namespace {
 using sim::Rate;
 using sim::Schedule;
 
-struct NamedRate {
-  const char* name;
-  Rate sim::Chaos::*member;
-};
-constexpr NamedRate kRates[] = {
+constexpr RateName kRates[] = {
     {"lost-init", &sim::Chaos::lost_init},
     {"lost-sipi", &sim::Chaos::lost_sipi},
     {"late-ap", &sim::Chaos::late_ap},
@@ -88,7 +84,7 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.expected_steps = 150 * cpus;
   chaos.store_buffer = draws.OneIn(2);
   const bool any = draws.OneIn(2) && faults;
-  for (const NamedRate& rate : kRates) {
+  for (const RateName& rate : kRates) {
     const uint64_t kind = draws.Below(16);
     if (!any) continue;
     chaos.*rate.member = kind == 0 ? Rate::kWild : kind < 4 ? Rate::kRare : Rate::kOff;
@@ -121,6 +117,8 @@ void DrawFailure(Draws& draws, ExploreCase& drawn) {
 }
 
 }  // namespace
+
+std::span<const RateName> RateNames() { return kRates; }
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   Draws draws(seed);
@@ -165,6 +163,7 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
   }
   options.seed = config.seed;
   options.chaos = explored.chaos;
+  options.choices = explored.choices;
   // A bound for each handshake there is, several times over: who has not converged by then never
   // will.
   constexpr uint64_t kNsPerMs = 1'000'000;
@@ -192,12 +191,15 @@ std::string Describe(const ExploreCase& explored) {
     case Schedule::kRandom:
       absl::StrAppend(&text, ", random schedule");
       break;
+    case Schedule::kChosen:
+      absl::StrAppend(&text, ", at most ", explored.chaos.preemptions, " preemptions");
+      break;
     case Schedule::kPriorities:
       absl::StrAppend(&text, ", priorities with ", explored.chaos.change_points, " change points");
       break;
   }
   if (explored.chaos.store_buffer) absl::StrAppend(&text, ", store buffer");
-  for (const NamedRate& rate : kRates) {
+  for (const RateName& rate : kRates) {
     const Rate its = explored.chaos.*rate.member;
     if (its != Rate::kOff) {
       absl::StrAppend(&text, ", ", rate.name, its == Rate::kWild ? " wild" : " rare");

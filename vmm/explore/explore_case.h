@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,15 @@ struct ExploreCase {
   std::optional<uint32_t> doomed_cpu;  // its bring-up is made to fail
   bool firmware_lies = false;          // ... by a CPUID that shows another CPU's APIC ID
   std::vector<uint64_t> held_ns;       // by CPU: it takes no INIT or SIPI before
+  std::vector<uint16_t> choices;       // with Schedule::kChosen
 };
+
+// The kinds of injected trouble, by the names that Describe has for them.
+struct RateName {
+  const char* name;
+  sim::Rate sim::Chaos::*member;
+};
+std::span<const RateName> RateNames();
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space);
 

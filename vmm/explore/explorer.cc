@@ -10,34 +10,40 @@
 namespace sipi {
 namespace {
 
-using Change = std::function<void(ExploreCase&)>;
+struct Change {
+  std::string name;
+  std::function<void(ExploreCase&)> apply;
+};
+constexpr char kCpu[] = "cpu";
 
 const std::vector<Change>& Changes() {
-  using sim::Chaos;
-  using sim::Rate;
   static const std::vector<Change> changes = [] {
     std::vector<Change> list;
-    for (const auto rate :
-         {&Chaos::lost_init, &Chaos::lost_sipi, &Chaos::late_ap, &Chaos::dead_ap,
-          &Chaos::delayed_ipi, &Chaos::duplicated_ipi, &Chaos::stall, &Chaos::late_timer}) {
-      list.push_back([rate](ExploreCase& c) { c.chaos.*rate = Rate::kOff; });
+    for (const RateName& rate : RateNames()) {
+      list.push_back({rate.name, [member = rate.member](ExploreCase& c) {
+                        c.chaos.*member = sim::Rate::kOff;
+                      }});
     }
-    list.push_back([](ExploreCase& c) {
-      c.doomed_cpu.reset();
-      c.config.fault = {};
-      c.firmware_lies = false;
-    });
-    list.push_back([](ExploreCase& c) { std::fill(c.held_ns.begin(), c.held_ns.end(), 0); });
-    list.push_back([](ExploreCase& c) { c.chaos.store_buffer = false; });
-    list.push_back([](ExploreCase& c) { c.chaos.schedule = sim::Schedule::kTimed; });
-    list.push_back([](ExploreCase& c) { c.chaos.change_points = 1; });
-    list.push_back([](ExploreCase& c) { c.config.strategy.reuse_calibration = 1; });
-    list.push_back([](ExploreCase& c) { c.config.strategy.overlap = 0; });
-    list.push_back([](ExploreCase& c) { c.config.knobs.tsc_check = 0; });
-    list.push_back([](ExploreCase& c) { c.config.knobs.cache_setup = abi::CacheSetup::kEach; });
-    list.push_back([](ExploreCase& c) { c.config.knobs.ap_wait = abi::WaitMode::kHalt; });
-    list.push_back([](ExploreCase& c) { c.config.scenario = abi::Scenario::kSmpboot; });
-    list.push_back([](ExploreCase& c) { c.config.clock_known = true; });
+    list.push_back({"failing-step", [](ExploreCase& c) {
+                      c.doomed_cpu.reset();
+                      c.config.fault = {};
+                      c.firmware_lies = false;
+                    }});
+    list.push_back(
+        {"held-cpus", [](ExploreCase& c) { std::fill(c.held_ns.begin(), c.held_ns.end(), 0); }});
+    list.push_back({"store-buffer", [](ExploreCase& c) { c.chaos.store_buffer = false; }});
+    list.push_back({"schedule", [](ExploreCase& c) { c.chaos.schedule = sim::Schedule::kTimed; }});
+    list.push_back({"change-points", [](ExploreCase& c) { c.chaos.change_points = 1; }});
+    list.push_back({"no-reuse", [](ExploreCase& c) { c.config.strategy.reuse_calibration = 1; }});
+    list.push_back({"overlap", [](ExploreCase& c) { c.config.strategy.overlap = 0; }});
+    list.push_back({"tsc-check", [](ExploreCase& c) { c.config.knobs.tsc_check = 0; }});
+    list.push_back({"cache-rendezvous",
+                    [](ExploreCase& c) { c.config.knobs.cache_setup = abi::CacheSetup::kEach; }});
+    list.push_back(
+        {"spinning-aps", [](ExploreCase& c) { c.config.knobs.ap_wait = abi::WaitMode::kHalt; }});
+    list.push_back(
+        {"ipi-all", [](ExploreCase& c) { c.config.scenario = abi::Scenario::kSmpboot; }});
+    list.push_back({"unknown-clock", [](ExploreCase& c) { c.config.clock_known = true; }});
     return list;
   }();
   return changes;
@@ -68,22 +74,34 @@ std::string Explorer::Run(const ExploreCase& explored) {
   return CheckRun(explored, arena_, *simulator_, end);
 }
 
-ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong) {
+bool LeaveOut(const std::string& name, ExploreCase& explored) {
+  if (name == kCpu) return DropCpu(explored);
+  for (const Change& change : Changes()) {
+    if (change.name != name) continue;
+    change.apply(explored);
+    return true;
+  }
+  return false;
+}
+
+ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong,
+                             std::vector<std::string>* left_out) {
   ExploreCase best = failing;
   *wrong = Run(best);
-  const auto keep_if_failing = [&](ExploreCase tried) {
+  const auto keep_if_failing = [&](ExploreCase tried, const std::string& name) {
     std::string its = Run(tried);
     if (its.empty()) return false;
+    if (left_out != nullptr) left_out->push_back(name);
     best = std::move(tried);
     *wrong = std::move(its);
     return true;
   };
   for (const Change& change : Changes()) {
     ExploreCase tried = best;
-    change(tried);
-    keep_if_failing(std::move(tried));
+    change.apply(tried);
+    keep_if_failing(std::move(tried), change.name);
   }
-  for (ExploreCase tried = best; DropCpu(tried) && keep_if_failing(tried); tried = best) {
+  for (ExploreCase tried = best; DropCpu(tried) && keep_if_failing(tried, kCpu); tried = best) {
   }
   Run(best);
   return best;

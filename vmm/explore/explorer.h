@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "vmm/explore/explore_case.h"
 
 namespace sipi {
+
+// Leaves out of a case what Shrink left out. False: it has no such thing.
+bool LeaveOut(const std::string& name, ExploreCase& explored);
 
 // One thread's.
 class Explorer {
@@ -16,8 +21,13 @@ class Explorer {
   std::string Run(const ExploreCase& explored);
 
   // Leaves out of a failing case what it fails without: faults, knobs, change points, CPUs. Each
-  // try is one run. `wrong` gets what is wrong with the result.
-  ExploreCase Shrink(const ExploreCase& failing, std::string* wrong);
+  // try is one run. `wrong` gets what is wrong with the result, `left_out`, if not null, the names
+  // of what was left out, in order.
+  ExploreCase Shrink(const ExploreCase& failing, std::string* wrong,
+                     std::vector<std::string>* left_out = nullptr);
+
+  // Where the last run could have gone another way (Schedule::kChosen); valid until the next.
+  std::span<const sim::ChoicePoint> ChoicePoints() const { return simulator_->choice_points(); }
 
   // The last events of the last run.
   std::string Trace(const ExploreCase& explored, size_t count) const;

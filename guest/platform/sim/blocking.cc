@@ -37,6 +37,10 @@ WakeReason Machine::Block(Cpu& cpu, CpuState state, uint64_t until_ns) {
   cpu.woken = false;
   if (until_ns != kNever) queue_.Set(ResumeSlot(cpu), std::max(until_ns, cpu.now_ns));
   if (limited()) KeepOrLeaveCore(cpu, state);
+  if (chosen()) {
+    now_ns_ = std::max(now_ns_, cpu.now_ns);
+    PassTurn(cpu);
+  }
   cpu.fiber.Leave();
   return cpu.wake;
 }
@@ -90,7 +94,7 @@ void Machine::Access(Cpu& cpu, const void* word, bool write) {
     cpu.now_ns += write ? costs().atomic_ns : costs().cached_ns;
   } else {
     cpu.now_ns = Transfer(cpu, line) + (write ? costs().atomic_ns : 0);
-    Sync(cpu);
+    if (!chosen()) Sync(cpu);  // one step, one choice
   }
   if (write) {
     line.writer = me;
@@ -143,7 +147,8 @@ void Machine::WaitForTrampoline(Cpu& cpu) {
 void Machine::DelayUntil(Cpu& cpu, uint64_t time_ns) {
   while (cpu.now_ns < time_ns) {
     // Alone until then: no need to switch.
-    const bool alone = queue_.NextTime() > time_ns && time_ns <= limit_ns_ && !limited();
+    const bool alone =
+        queue_.NextTime() > time_ns && time_ns <= limit_ns_ && !limited() && ready_.empty();
     if (alone) {
       cpu.now_ns = time_ns;
       break;
@@ -206,6 +211,7 @@ void Machine::Relax(Cpu& cpu) {
   ++stats_.yields;
   Spend(cpu, costs().port_ns);
   if (limited() && !core_queue_.empty()) Preempt(cpu);
+  if (chosen()) StandBack(cpu);
   Sync(cpu);
 }
 

@@ -52,9 +52,12 @@ void Machine::PowerOnChaos() {
 void Machine::Perturb(Cpu& cpu) {
   const Chaos& chaos = options_.chaos;
   ++steps_;
+  // Stores stay in the buffer as long as they may: the other extreme is a run without one.
+  if (chosen()) return MayStandBack(cpu);
   if (!cpu.stores.empty() && chaos_random_.Below(8) == 0) DrainStores(cpu, cpu.stores.size() - 1);
   switch (chaos.schedule) {
     case Schedule::kTimed:
+    case Schedule::kChosen:
       break;
     case Schedule::kRandom:
       if (chaos_random_.Below(8) == 0) {

@@ -13,6 +13,7 @@ enum class Schedule : uint8_t {
                 // random steps the CPU that runs becomes the slowest (after PCT: Burckhardt et al.,
                 // "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
                 // 2010)
+  kChosen,      // one CPU at a time, and Options::choices says which (choices.h)
 };
 
 enum class Rate : uint8_t { kOff, kRare, kWild };  // none, one in 256, one in 8
@@ -20,6 +21,7 @@ enum class Rate : uint8_t { kOff, kRare, kWild };  // none, one in 256, one in 8
 struct Chaos {
   bool on = false;
   Schedule schedule = Schedule::kTimed;
+  uint32_t preemptions = 0;  // with kChosen: at most so many
   uint32_t change_points = 3;
   uint32_t expected_steps = 1000;  // among which the change points lie
   bool store_buffer = false;       // x86-TSO: plain stores become visible later, in order

@@ -45,6 +45,9 @@ class EventQueue {
   bool empty() const { return heap_.empty(); }
   uint64_t NextTime() const { return heap_.empty() ? kNever : heap_[0].time_ns; }
 
+  // Whose NextTime is. Precondition: not empty.
+  uint32_t NextSlot() const { return heap_[0].slot; }
+
   // Takes the next event. Precondition: not empty.
   uint32_t Pop() {
     const uint32_t slot = heap_[0].slot;

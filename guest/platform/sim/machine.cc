@@ -37,6 +37,7 @@ Machine::Machine(Options options, const Program& program, std::unique_ptr<Backin
       chaos_random_(options_.seed, ~uint64_t{1}),
       free_cores_(options_.host_cores),
       now_ns_(kPowerOnNs),
+      power_on_ns_(kPowerOnNs),
       limit_ns_(kPowerOnNs + options_.time_limit_ns) {
   const apic::ApicConfig config = ConfigOf(options_);
   for (uint32_t i = 0; i < options_.cpus.size(); ++i) {
@@ -92,6 +93,7 @@ void Machine::PowerOn() {
 End Machine::Run() {
   PowerOn();
   while (!ended_) {
+    if (chosen()) EndVainWait();
     if (queue_.NextTime() > limit_ns_) {
       DecideEnd();
       break;
@@ -135,6 +137,7 @@ void Machine::OnResume(Cpu& cpu) {
     cpu.woken = true;
   }
   if (limited() && !cpu.on_core) return WantCore(cpu);
+  if (chosen()) return BecomeReady(cpu);
   RunFiber(cpu);
 }
 

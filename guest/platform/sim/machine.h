@@ -53,6 +53,7 @@ class Machine {
   Trampoline& trampoline() { return trampoline_; }
   Stats& stats() { return stats_; }
   const std::vector<HostRecord>& host_records() const { return host_records_; }
+  const std::vector<ChoicePoint>& choice_points() const { return choice_points_; }
   uint64_t now_ns() const { return now_ns_; }
   uint64_t TicksOf(uint64_t ns) const;
   uint64_t NsOf(uint64_t ticks) const;  // rounded up
@@ -159,6 +160,19 @@ class Machine {
   }
   void Preempt(Cpu& cpu);
 
+  // choices.cc
+  bool chosen() const { return chaotic() && options_.chaos.schedule == Schedule::kChosen; }
+  uint32_t Choose(ChoicePoint point);
+  void RunNext(Cpu& next);
+  void BecomeReady(Cpu& cpu);
+  void MakeReady(Cpu& cpu);
+  void EndVainWait();
+  void PassTurn(const Cpu& cpu);
+  void LoseTurn(Cpu& cpu);
+  void StandBack(Cpu& cpu);
+  bool SomethingIsDue() const;
+  void MayStandBack(Cpu& cpu);
+
   // fabric.cc
   void Apply(Cpu& cpu, const apic::WriteEffect& effect);
   void Send(Cpu& sender, const apic::Icr& icr);
@@ -201,6 +215,11 @@ class Machine {
   Random chaos_random_;
   std::vector<uint64_t> change_points_;
   uint64_t steps_ = 0;
+  Cpu* runner_ = nullptr;
+  std::vector<Cpu*> ready_;  // by number
+  std::vector<ChoicePoint> choice_points_;
+  uint32_t preemptions_ = 0;
+  uint64_t turn_steps_ = 0;
   abi::FaultSpec fault_;
   std::vector<Message> messages_;
   std::vector<uint32_t> free_messages_;
@@ -208,6 +227,7 @@ class Machine {
   std::vector<Cpu*> scratch_;
   uint32_t free_cores_ = 0;
   uint64_t now_ns_ = 0;
+  uint64_t power_on_ns_ = 0;
   uint64_t limit_ns_ = 0;
   uint64_t checks_ = 0;
   uint32_t faulted_sipis_ = 0;  // SIPIs to the faulted CPU since its last INIT

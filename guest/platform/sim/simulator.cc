@@ -54,6 +54,7 @@ End Simulator::Run() { return machine_->Run(); }
 std::byte* Simulator::base() const { return machine_->memory().base(); }
 std::span<const HostRecord> Simulator::host_records() const { return machine_->host_records(); }
 bool Simulator::Harmed(CpuNumber cpu) const { return machine_->cpu(cpu.value).harmed; }
+std::span<const ChoicePoint> Simulator::choice_points() const { return machine_->choice_points(); }
 const Stats& Simulator::stats() const { return machine_->stats(); }
 uint64_t Simulator::now_ns() const { return machine_->now_ns(); }
 std::string Simulator::Doing(CpuNumber cpu) const { return machine_->Doing(cpu.value); }

@@ -19,6 +19,7 @@
 #include "guest/abi/boot_params.h"
 #include "guest/abi/trace.h"
 #include "guest/platform/sim/chaos.h"
+#include "guest/platform/sim/choices.h"
 #include "guest/platform/sim/costs.h"
 
 namespace sipi::sim {
@@ -41,6 +42,7 @@ struct Options {
   bool has_tsc_deadline = true;
   uint32_t host_cores = 0;  // 0: each CPU is one of its own; else so many for all of them
   Chaos chaos;
+  std::vector<uint16_t> choices;  // with Schedule::kChosen; 0 is taken where they end
   uint64_t memory_bytes = 0;
   std::vector<std::byte> boot_params;  // abi::BootParams blob, for abi::kParamsGpa
   std::function<void(const char* text, size_t bytes)> serial;  // the guest's output; may be null
@@ -115,6 +117,8 @@ class Simulator {
   std::byte* base() const;
   std::span<const HostRecord> host_records() const;  // in the order in which they happened
   const Stats& stats() const;
+  // With Schedule::kChosen: where the run could have gone another way, in order.
+  std::span<const ChoicePoint> choice_points() const;
   uint64_t now_ns() const;  // virtual time at the end
   // A fault that a CPU may well be lost by was injected into it.
   bool Harmed(CpuNumber cpu) const;

@@ -1,0 +1,98 @@
+// `sipi explore --schedule=exhaustive`: all schedules of one case within a bound of preemptions,
+// and the replay of one of them.
+#include <atomic>
+#include <chrono>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "vmm/base/exit_codes.h"
+#include "vmm/cli/commands.h"
+#include "vmm/cli/kvm_access.h"
+#include "vmm/cli/messages.h"
+#include "vmm/cli/process_setup.h"
+#include "vmm/cli/progress.h"
+#include "vmm/explore/exhaustive.h"
+
+namespace sipi {
+namespace {
+
+constexpr size_t kTraceEvents = 60;
+
+std::string NameOf(const ExhaustivePlan& plan) {
+  return absl::StrCat(plan.preemptions, plan.preemptions == 1 ? " preemption" : " preemptions",
+                      plan.store_buffer ? ", with a store buffer" : "");
+}
+
+// One schedule: what is wrong with it, made small, with its last events. `failed` says whether.
+std::string Report(const ExhaustivePlan& plan, const ChoiceList& choices, bool* failed) {
+  Explorer explorer;
+  ExploreCase found = ExhaustiveCase(plan);
+  found.choices = choices;
+  std::string wrong = explorer.Run(found);
+  *failed = !wrong.empty();
+  std::string text = Describe(found);
+  if (wrong.empty()) {
+    return absl::StrCat(text, "\n", DescribeChoices(explorer.ChoicePoints()),
+                        "  nothing is wrong\n");
+  }
+  found.choices = ShrinkChoices(explorer, found, &wrong);
+  return absl::StrCat(
+      text, "\n", DescribeChoices(explorer.ChoicePoints()), "  ", wrong,
+      "\n  again, with the same flags: --store-buffer=", plan.store_buffer ? "on" : "off",
+      " --replay=", ChoicesText(found.choices), "\n", explorer.Trace(found, kTraceEvents));
+}
+
+std::string Sum(const ExhaustivePlan& plan, const ExhaustiveResult& result, double seconds) {
+  const double rate = seconds > 0 ? static_cast<double>(result.schedules) / seconds : 0;
+  const std::string took =
+      absl::StrFormat(" in %.1f s, %.0f per second on %d threads", seconds, rate, plan.jobs);
+  if (result.failing) {
+    return absl::StrCat("schedule ", result.schedules, " within ", NameOf(plan),
+                        " fails: ", result.wrong, took, "\n");
+  }
+  if (!result.complete) {
+    return absl::StrCat(result.schedules, " schedules within ", NameOf(plan),
+                        ", not all that there are: nothing is wrong", took, "\n");
+  }
+  return absl::StrCat("all ", result.schedules, " schedules within ", NameOf(plan),
+                      ": nothing is wrong", took, "\n");
+}
+
+}  // namespace
+
+int ExhaustiveCommand(const ExhaustiveFlags& flags, bool quiet) {
+  bool failed = false;
+  ExhaustivePlan plan = flags.plan;
+  if (flags.replay) {
+    plan.store_buffer = flags.store_buffer.size() == 1 && flags.store_buffer[0];
+    const bool printed = Print(Report(plan, *flags.replay, &failed));
+    return static_cast<int>(printed ? ExitCode::kOk : ExitCode::kError);
+  }
+  StopRequest stop;
+  const SignalsStop signals(stop);
+  std::atomic<bool> stopped{false};
+  for (const bool buffered : flags.store_buffer) {
+    plan.store_buffer = buffered;
+    ProgressLine progress(2, !quiet);
+    const auto begin = std::chrono::steady_clock::now();
+    const auto seconds = [begin] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    const auto tick = [&](uint64_t schedules) {
+      if (stop.signal() != 0) stopped.store(true, std::memory_order_relaxed);
+      progress.Show(absl::StrFormat("%d schedules, %.0f per second", schedules,
+                                    static_cast<double>(schedules) / seconds()));
+    };
+    const ExhaustiveResult result = RunExhaustive(plan, stopped, tick);
+    progress.Clear();
+    std::string text = Sum(plan, result, seconds());
+    if (result.failing) absl::StrAppend(&text, "\n", Report(plan, *result.failing, &failed));
+    if (!Print(text)) return static_cast<int>(ExitCode::kError);
+    if (failed) return static_cast<int>(ExitCode::kGuestFault);
+    if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
+  }
+  return static_cast<int>(ExitCode::kOk);
+}
+
+}  // namespace sipi
