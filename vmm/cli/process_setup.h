@@ -9,8 +9,9 @@
 
 namespace sipi {
 
-// While it lives, SIGHUP, SIGINT and SIGTERM call stop.Request(signal), however often they come; before and
-// after, they do what they did. One at a time per process. `stop` must outlive it.
+// While it lives, SIGHUP, SIGINT and SIGTERM call stop.Request(signal), however often they come;
+// before and after, they do what they did. A SIGHUP that was ignored stays so (nohup). One at a
+// time per process. `stop` must outlive it.
 class SignalsStop {
  public:
   explicit SignalsStop(StopRequest& stop);
