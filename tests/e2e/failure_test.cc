@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -297,6 +298,7 @@ class Signals : public testing::TestWithParam<int> {};
 TEST_P(Signals, EndTheRunWithinASecondAndKeepTheTimeline) {
   SKIP_WITHOUT_KVM();
   const int signal = GetParam();
+  std::signal(SIGHUP, SIG_DFL);  // under nohup it is ignored, which the command would inherit
   std::thread killer;
   const RunResult run =
       SipiRun({"--cpus=16", "--strategy=full", "--fault=hang@3", "--time-limit-s=30"},
