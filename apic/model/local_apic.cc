@@ -21,6 +21,7 @@ void LocalApic::Reset(bool bsp, ApicMode mode) {
   apic_base_ = kApicBaseGpa | (bsp ? kApicBaseBsp : 0);
   if (mode != ApicMode::kDisabled) apic_base_ |= kApicBaseEnable;
   if (mode == ApicMode::kX2Apic) apic_base_ |= kApicBaseX2Apic;
+  written_id_.reset();
   ResetRegisters();
 }
 
@@ -62,7 +63,10 @@ WriteEffect LocalApic::ApplyApicBase(uint64_t value) {
   if (value == apic_base_) return effect;
   const ApicMode before = mode();
   apic_base_ = value;
-  if (mode() == ApicMode::kDisabled) ResetRegisters();
+  if (mode() == ApicMode::kDisabled) {
+    written_id_.reset();
+    ResetRegisters();
+  }
   // 11.12.5.1: what only x2APIC mode has, such as the wide destination, starts out undefined.
   if (before != mode()) icr_dest_ = 0;
   effect.kind = WriteEffect::Kind::kModeChange;
@@ -72,6 +76,7 @@ WriteEffect LocalApic::ApplyApicBase(uint64_t value) {
 WriteEffect LocalApic::AdoptApicBase(uint64_t value) {
   if (!ApicBaseWriteIsLegal(apic_base_, value, 0)) {
     apic_base_ &= ~(kApicBaseEnable | kApicBaseX2Apic);
+    written_id_.reset();
     ResetRegisters();
     if (ApicModeOf(value) == ApicMode::kX2Apic) apic_base_ |= kApicBaseEnable;
   }
@@ -96,6 +101,8 @@ RoutingState LocalApic::Routing() const {
   state.software_enabled = software_enabled() && state.mode != ApicMode::kDisabled;
   state.priority = tpr_;
   state.dfr_model = static_cast<uint8_t>(dfr_ >> 28);
+  state.has_written_id = mode() == ApicMode::kXApic && written_id_.has_value();
+  if (state.has_written_id) state.written_id = *written_id_;
   state.ldr = Ldr();
   return state;
 }

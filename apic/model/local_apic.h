@@ -9,7 +9,9 @@
 // Where the SDM leaves a choice:
 // - A hardware-disabled APIC (EN = 0) loses its state, as 11.4.3 allows; its LINT pins act as INTR
 //   and NMI.
-// - The xAPIC ID is read-only, as on processors since Nehalem; writes are ignored.
+// - The xAPIC ID is read-only, as on processors since Nehalem, and writes are ignored, unless
+//   ApicConfig says otherwise (11.4.6: model-specific). A changed one survives INIT and ends with
+//   power-up and with EN = 0.
 // - Lowest-priority IPIs can be sent unless ApicConfig says otherwise (model-specific, 11.6.1).
 // - Suppression of EOI broadcasts is off unless ApicConfig offers it.
 // - An illegal vector in an LVT entry is an error when it delivers, not when it is written (11.5.2:
@@ -60,6 +62,8 @@ struct ApicConfig {
   bool has_directed_eoi = false;
   // Without, a lowest-priority ICR write sends nothing and logs "redirectable IPI" (11.5.3).
   bool has_lowest_priority_ipi = true;
+  // Software may change the xAPIC ID: the CPU then answers to the new one, as others may too.
+  bool has_writable_xapic_id = false;
 };
 
 // What RaiseLocal() did with a local interrupt.
@@ -165,6 +169,7 @@ class LocalApic {
   void LogError(uint32_t esr_bit);
 
   ApicId id_;
+  std::optional<uint8_t> written_id_;  // in the place of the ID's low 8 bits, in xAPIC mode
   ApicConfig config_;
   uint64_t apic_base_ = 0;
   uint32_t svr_ = kSvrReset;

@@ -106,6 +106,10 @@ WriteEffect LocalApic::WriteMmio(uint32_t offset, uint32_t value, Time now) {
     TouchRegister(offset);
     return {};
   }
+  if (config_.has_writable_xapic_id && static_cast<Reg>(offset) == Reg::kId) {
+    written_id_ = static_cast<uint8_t>(value >> 24);
+    return Effect(Kind::kRouting);
+  }
   switch (RegisterAccess(offset, false, config_)) {
     case Access::kReserved:
       LogError(kEsrIllegalRegister);
@@ -128,7 +132,8 @@ uint32_t LocalApic::ReadRegister(Reg reg, Time now) {
   }
   switch (reg) {
     case Reg::kId:
-      return mode() == ApicMode::kX2Apic ? id_.value : id_.value << 24;
+      if (mode() == ApicMode::kX2Apic) return id_.value;
+      return written_id_.value_or(static_cast<uint8_t>(id_.value)) * 0x0100'0000u;
     case Reg::kVersion:
       return VersionRegister();
     case Reg::kTpr:

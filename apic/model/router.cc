@@ -17,7 +17,7 @@ bool RoutingTable::IdsAreValid(std::span<const ApicId> ids) {
 
 RoutingTable::RoutingTable(std::span<const ApicId> ids)
     : ids_(ids.begin(), ids.end()),
-      words_(std::make_unique<std::atomic<uint64_t>[]>(ids.size() + 1)) {
+      words_(std::make_unique<std::atomic<uint64_t>[]>(ids.size() + 2)) {
   assert(IdsAreValid(ids));
   const size_t capacity = std::bit_ceil(std::max<size_t>(2, ids.size() * 2));
   slots_.resize(capacity);
@@ -42,11 +42,18 @@ std::optional<CpuNumber> RoutingTable::Find(ApicId id) const {
 void RoutingTable::Publish(CpuNumber cpu, const RoutingState& state) {
   RoutingState published = state;
   if (published.mode == ApicMode::kDisabled) published.software_enabled = false;
-  const bool was_xapic = State(cpu).mode == ApicMode::kXApic;
+  const RoutingState before = State(cpu);
+  const bool was_xapic = before.mode == ApicMode::kXApic;
   const bool is_xapic = published.mode == ApicMode::kXApic;
-  // The count may be too high for a moment, never too low: a sender that sees the word finds it.
+  // The counts may be too high for a moment, never too low: a sender that sees the word finds it.
   if (is_xapic && !was_xapic) XApicCpus().fetch_add(1, std::memory_order_relaxed);
+  if (published.has_written_id && !before.has_written_id) {
+    WrittenIds().fetch_add(1, std::memory_order_relaxed);
+  }
   words_[cpu.value].store(published.Pack(), std::memory_order_release);
+  if (before.has_written_id && !published.has_written_id) {
+    WrittenIds().fetch_sub(1, std::memory_order_relaxed);
+  }
   if (was_xapic && !is_xapic) XApicCpus().fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -13,6 +13,8 @@
 //   xAPIC mode never matches one wider than 8 bits.
 // - A CPU in xAPIC mode whose ID is above 255 answers to its whole ID and to broadcasts, so that an
 //   x2APIC sender can start it; not to the low 8 bits, which would be another CPU's.
+// - A CPU whose xAPIC ID software has changed answers to the new one only, together with whoever
+//   else has it.
 // - Lowest priority: the least task priority published; among equals, the vector chooses. With
 //   "all excluding self" it never comes back to the sender.
 // - Level-triggered IPIs count as edge-triggered (table 11-3, note 2), and the level bit has no
@@ -107,6 +109,7 @@ class RoutingTable {
 
   uint64_t Word(uint32_t cpu) const { return words_[cpu].load(std::memory_order_relaxed); }
   std::atomic<uint64_t>& XApicCpus() const { return words_[ids_.size()]; }
+  std::atomic<uint64_t>& WrittenIds() const { return words_[ids_.size() + 1]; }
   size_t Hash(uint32_t id) const { return id * 0x9e3779b1u >> hash_shift_; }
   // 11.4.7.2: a software-disabled APIC responds to INIT, NMI, SMI and SIPI only; fixed, lowest
   // priority and ExtINT need a software-enabled one.
@@ -116,6 +119,8 @@ class RoutingTable {
   template <class Fn>
   void ForEachMatch(const Icr& icr, bool broadcast, uint32_t except, Fn&& fn) const;
   template <class Fn>
+  void ForEachPhysical(uint32_t dest, uint64_t required, Fn&& fn) const;
+  template <class Fn>
   void ForEachLogical(uint32_t dest, uint64_t required, Fn&& fn) const;
   template <class Fn>
   void Dispatch(const Icr& icr, bool broadcast, uint32_t except, Fn&& fn) const;
@@ -123,7 +128,8 @@ class RoutingTable {
   std::vector<ApicId> ids_;
   std::vector<Slot> slots_;  // open addressing, a power of two, at most half full
   unsigned hash_shift_ = 0;
-  // RoutingState::Pack() by CpuNumber; after them, how many CPUs are in xAPIC mode.
+  // RoutingState::Pack() by CpuNumber; after them, how many CPUs are in xAPIC mode, and how many
+  // have a written ID.
   std::unique_ptr<std::atomic<uint64_t>[]> words_;
 };
 

@@ -63,8 +63,23 @@ void RoutingTable::ForEachMatch(const Icr& icr, bool broadcast, uint32_t except,
     return;
   }
   if (icr.logical) return ForEachLogical(icr.dest, required, fn);
-  const std::optional<CpuNumber> cpu = Find(ApicId(icr.dest));
-  if (cpu && Reachable(Word(cpu->value), required)) fn(*cpu);
+  ForEachPhysical(icr.dest, required, fn);
+}
+
+template <class Fn>
+void RoutingTable::ForEachPhysical(uint32_t dest, uint64_t required, Fn&& fn) const {
+  if (WrittenIds().load(std::memory_order_relaxed) == 0) {
+    const std::optional<CpuNumber> cpu = Find(ApicId(dest));
+    if (cpu && Reachable(Word(cpu->value), required)) fn(*cpu);
+    return;
+  }
+  // IDs need not be unique any more: ask each CPU.
+  for (uint32_t cpu = 0; cpu < size(); ++cpu) {
+    const uint64_t word = Word(cpu);
+    const RoutingState state = RoutingState::Unpack(word);
+    const uint32_t id = state.has_written_id ? state.written_id : ids_[cpu].value;
+    if (id == dest && Reachable(word, required)) fn(CpuNumber(cpu));
+  }
 }
 
 template <class Fn>

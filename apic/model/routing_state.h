@@ -15,11 +15,14 @@ struct RoutingState {
   bool software_enabled = false;  // SVR bit 8; fixed interrupts need it, INIT, SIPI and NMI do not
   uint8_t priority = 0;           // task priority, for lowest-priority arbitration only
   uint8_t dfr_model = 0xf;        // DFR bits 31:28, xAPIC only
-  uint32_t ldr = 0;               // LDR; in x2APIC mode the logical x2APIC ID
+  bool has_written_id = false;    // answers to written_id in the place of its ID, xAPIC only
+  uint8_t written_id = 0;
+  uint32_t ldr = 0;  // LDR; in x2APIC mode the logical x2APIC ID
 
   constexpr uint64_t Pack() const {
     return uint64_t{ldr} | uint64_t{dfr_model} << 32 | uint64_t{static_cast<uint8_t>(mode)} << 36 |
-           uint64_t{software_enabled} << 38 | uint64_t{priority} << 40;
+           uint64_t{software_enabled} << 38 | uint64_t{has_written_id} << 39 |
+           uint64_t{priority} << 40 | uint64_t{written_id} << 48;
   }
   static constexpr RoutingState Unpack(uint64_t word) {
     RoutingState state;
@@ -27,7 +30,9 @@ struct RoutingState {
     state.dfr_model = static_cast<uint8_t>(word >> 32 & 0xf);
     state.mode = static_cast<ApicMode>(word >> 36 & 3);
     state.software_enabled = (word >> 38 & 1) != 0;
+    state.has_written_id = (word >> 39 & 1) != 0;
     state.priority = static_cast<uint8_t>(word >> 40);
+    state.written_id = static_cast<uint8_t>(word >> 48);
     return state;
   }
   constexpr bool operator==(const RoutingState&) const = default;

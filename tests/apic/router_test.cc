@@ -80,6 +80,21 @@ TEST(RouterTest, PhysicalHitsTheCpuWithThatId) {
   EXPECT_EQ(TargetsOf(table, Physical(0)), Targets{1});
 }
 
+// 11.4.6, where the xAPIC ID is writable: whoever has the ID now is hit, and nobody by the old one.
+TEST(RouterTest, AWrittenIdTakesThePlaceOfTheCpusOwn) {
+  RoutingTable table = XApicMachine(4);
+  RoutingState renamed = XApicState(1u << 1);
+  renamed.has_written_id = true;
+  renamed.written_id = 3;
+  table.Publish(CpuNumber(1), renamed);
+  EXPECT_EQ(TargetsOf(table, Physical(3)), (Targets{1, 3}));
+  EXPECT_EQ(TargetsOf(table, Physical(1)), Targets{});
+  EXPECT_EQ(TargetsOf(table, Physical(2)), Targets{2});
+  table.Publish(CpuNumber(1), XApicState(1u << 1));
+  EXPECT_EQ(TargetsOf(table, Physical(3)), Targets{3});
+  EXPECT_EQ(TargetsOf(table, Physical(1)), Targets{1});
+}
+
 TEST(RouterTest, UnusedIdHitsNobody) {
   const RoutingTable table = X2ApicMachine({ApicId(0), ApicId(2), ApicId(4)});
   EXPECT_EQ(TargetsOf(table, Physical(3)), Targets{});

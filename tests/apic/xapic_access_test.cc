@@ -136,6 +136,34 @@ TEST(XApicAccessTest, DisabledApicReadsAllOnesAtEverySize) {
 }
 
 // Table 11-1, note: "the illegal register access bit of the ESR will not be set".
+// 11.4.6: "some processors permit software to modify the APIC ID"; 11.4.7.3: INIT keeps it.
+TEST(XApicAccessTest, AWritableIdIsPublishedAndSurvivesInit) {
+  ApicConfig config;
+  config.has_writable_xapic_id = true;
+  LocalApic apic(ApicId(3), false, config);
+  const WriteEffect effect = apic.WriteMmio(0x020, 0x2a'ffffff, Time{});
+  EXPECT_EQ(effect.kind, WriteEffect::Kind::kRouting);
+  EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x2a000000u);
+  EXPECT_TRUE(apic.Routing().has_written_id);
+  EXPECT_EQ(apic.Routing().written_id, 0x2a);
+  EXPECT_EQ(RoutingState::Unpack(apic.Routing().Pack()), apic.Routing());
+  apic.Init();
+  EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x2a000000u);
+  // x2APIC mode has the ID that the CPU was made with, 11.12.5.1; so has EN = 0 and 1 again.
+  (void)apic.WriteApicBase(kApicBaseGpa | kApicBaseEnable | kApicBaseX2Apic);
+  EXPECT_EQ(apic.ReadMsr(0x802, Time{}).value, 3u);
+  EXPECT_FALSE(apic.Routing().has_written_id);
+  (void)apic.WriteApicBase(kApicBaseGpa);
+  (void)apic.WriteApicBase(kApicBaseGpa | kApicBaseEnable);
+  EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x03000000u);
+}
+
+TEST(XApicAccessTest, AnIdIsReadOnlyUnlessConfigured) {
+  LocalApic apic(ApicId(3), false);
+  EXPECT_EQ(apic.WriteMmio(0x020, 0x2a000000, Time{}).kind, WriteEffect::Kind::kNone);
+  EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x03000000u);
+}
+
 TEST(XApicAccessTest, AprAndRemoteReadAreZeroWithoutAnError) {
   LocalApic apic = EnabledXApic();
   apic.Accept(Vector(0x91));

@@ -19,6 +19,8 @@ apic::ApicConfig ConfigOf(const VcpuWorld& world) {
   apic::ApicConfig config;
   config.tsc_hz = uint64_t{world.tsc_khz} * 1000;
   config.has_x2apic = world.has_x2apic;
+  // As in KVM's APIC, on which payloads rely; sipi's own guest has no use for it.
+  config.has_writable_xapic_id = world.board != nullptr;
   config.has_directed_eoi = world.board != nullptr;  // its I/O APIC has an EOI register
   config.has_tsc_deadline = world.has_tsc_deadline;
   config.phys_addr_bits = world.phys_addr_bits;
