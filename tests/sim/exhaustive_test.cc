@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "vmm/explore/explorer.h"
 
@@ -167,12 +168,19 @@ TEST(Exhaustive, AListThatDoesNotFitIsRefused) {
 
 TEST(Exhaustive, AGivenFaultIsMetInEverySchedule) {
   ExhaustivePlan plan = PlanOf(sequence::StrategyId::kFull, 2, 1);
-  plan.fault.kind = abi::Fault::kFailStep;
   plan.fault.cpu = 1;
-  plan.fault.value = 83;
-  const ExhaustiveResult result = RunPlan(plan);
-  EXPECT_EQ(result.wrong, "") << ChoicesText(result.failing.value_or(ChoiceList{}));
-  EXPECT_TRUE(result.complete);
+  using Fault = abi::Fault;
+  for (const auto& [kind, value] : {std::pair<Fault, uint64_t>{Fault::kFailStep, 83},
+                                    {Fault::kFailStep, 234},
+                                    {Fault::kLostSipi1, 0},
+                                    {Fault::kNoStart, 0},
+                                    {Fault::kLate, 20'000}}) {
+    plan.fault.kind = kind;
+    plan.fault.value = value;
+    const ExhaustiveResult result = RunPlan(plan);
+    EXPECT_EQ(result.wrong, "") << ChoicesText(result.failing.value_or(ChoiceList{}));
+    EXPECT_TRUE(result.complete);
+  }
 }
 
 }  // namespace

@@ -212,7 +212,9 @@ std::string Describe(const ExploreCase& explored) {
   if (explored.firmware_lies) {
     absl::StrAppend(&text, ", firmware-lies=", *explored.doomed_cpu);
   } else if (explored.doomed_cpu) {
-    absl::StrAppend(&text, ", fail-step@", *explored.doomed_cpu, ":", config.fault.value);
+    const bool step = config.fault.kind == abi::Fault::kFailStep;
+    absl::StrAppend(&text, step ? ", fail-step@" : ", the given fault@", *explored.doomed_cpu, ":",
+                    config.fault.value);
   }
   return text;
 }

@@ -45,7 +45,9 @@ class Remains {
       if (simulator_.Harmed(CpuNumber(cpu))) return true;
     }
     constexpr auto kFirstOnlineStep = static_cast<uint64_t>(abi::CpuhpState::kApOnlineIdle);
-    return explored_.doomed_cpu && explored_.config.fault.value < kFirstOnlineStep;
+    const abi::FaultSpec& fault = explored_.config.fault;
+    const bool undone = fault.kind == abi::Fault::kFailStep && fault.value >= kFirstOnlineStep;
+    return explored_.doomed_cpu && !undone;
   }
   const ExploreCase& explored() const { return explored_; }
   const sim::Simulator& simulator() const { return simulator_; }
