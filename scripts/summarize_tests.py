@@ -83,7 +83,7 @@ def print_summary(by_suite):
     everything = [case for cases in by_suite.values() for case in cases]
     reasons = collections.Counter(case.reason for case in everything if case.result == "skipped")
     for reason, count in reasons.most_common():
-        print(f"skipped {count}: {reason}")
+        print(f"skipped {count}: {reason if len(reason) <= 200 else reason[:197] + chr(0x2026)}")
     for case in everything:
         if case.result == "failed":
             print(f"failed: {case.name} {case.reason}".rstrip())
