@@ -38,6 +38,7 @@ std::optional<Summary> Intervals(const RunRecord& record, abi::TraceEvent from,
     if (event.name == to && begin != begun.end()) taken[event.cpu] = event.t_ns - begin->second;
   }
   std::vector<int64_t> times;
+  times.reserve(taken.size());
   for (const auto& [cpu, ns] : taken) times.push_back(ns);
   return Summarize(std::move(times));
 }
