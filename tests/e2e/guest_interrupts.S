@@ -125,7 +125,7 @@ entry timer_as_firmware_left_it
   call wait_for_ticks
   say_ticks_and_leave
 
-# The guest's own vectors; LINT0 is masked until the timer's request is in IRR of the 8259.
+# Vectors of the guest; LINT0 is masked until the request of the timer is in IRR of the 8259.
 entry timer_through_pic
   begin64
   gate 0x20, on_pic_tick
