@@ -108,7 +108,7 @@ absl::StatusOr<CampaignState> StateFor(const CampaignPlan& plan, const std::stri
   fresh.shard = plan.shard;
   fresh.shards = plan.shards;
   if (path.empty()) return fresh;
-  const absl::StatusOr<CampaignState> old = ReadState(path);
+  absl::StatusOr<CampaignState> old = ReadState(path);
   if (absl::IsNotFound(old.status())) return fresh;
   RETURN_IF_ERROR(old.status());
   if (old->first_seed == plan.first_seed && old->schedules == plan.schedules &&

@@ -157,7 +157,7 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
   for (uint32_t cpu = 0; cpu < config.cpus; ++cpu) {
     options.cpus[cpu].held_ns = explored.held_ns[cpu];
   }
-  if (explored.firmware_lies) {
+  if (explored.firmware_lies && config.cpus != 0) {
     const uint32_t other = (*explored.doomed_cpu + 1) % config.cpus;
     options.cpus[*explored.doomed_cpu].shown_apic_id = config.topology.places[other].apic_id;
   }
