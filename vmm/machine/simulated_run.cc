@@ -184,7 +184,7 @@ RunRecord RecordOfSimulated(const RunConfig& config, const ArenaLayout& arena, c
   }
   remains.clock.tsc_khz = tsc_khz;
   remains.counters = CountersOf(simulator.stats());
-  remains.serial = std::move(serial);
+  remains.serial = serial;
   remains.doing = [&simulator](CpuNumber cpu) { return simulator.Doing(cpu); };
   if (config.host_cores != 0) {
     remains.notes.push_back(absl::StrCat("all CPUs share ", config.host_cores,
