@@ -7,13 +7,14 @@
 
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
+#include "guest/abi/scenario.h"
 #include "guest/sequence/driver.h"
 #include "guest/sequence/strategy.h"
 
 namespace sipi::abi {
 
 inline constexpr uint32_t kBootParamsMagic = 0x49504953;  // "SIPI"
-inline constexpr uint32_t kAbiVersion = 1;
+inline constexpr uint32_t kAbiVersion = 2;
 
 enum class ApicMode : uint8_t { kXApic = 0, kX2Apic = 1 };
 enum class WaitMode : uint8_t { kHalt = 0, kSpin = 1 };
@@ -31,6 +32,13 @@ enum class Scenario : uint8_t {
   kSmpboot = 0,  // bring all CPUs up, report, end
   kPrint = 1,  // then every CPU of fault.cpu_count prints to the serial port (value = bytes in all)
   kIpiAll = 2,  // then the boot CPU sends one IPI to each online CPU and waits for each answer
+  // Those from here on need KernelKnobs::services.
+  kHotplug = 8,    // CPUs go off and on
+  kSmt = 9,        // SMT off and on by each approach
+  kRcuScale = 10,  // rcuscale: writers that time grace periods
+  kRefScale = 11,  // refscale: what readers cost
+  kCallRcu = 12,   // call_rcu workers
+  kTorture = 13,   // rcutorture
 };
 
 // What goes wrong on purpose, and on which CPU. Those named host are injected by the VMM, the guest
@@ -131,6 +139,11 @@ struct BootParams {
   FaultSpec fault;
   Knobs knobs;
   sequence::Strategy strategy;
+  KernelKnobs kernel;
+  ScenarioKnobs scenario_knobs;
+  uint64_t heap_gpa = 0;  // the kernel's memory (guest/kernel/alloc.h)
+  uint64_t heap_bytes = 0;
+  uint64_t torture_gpa = 0;  // TortureCounters
 };
 static_assert(sizeof(BootParams) % 8 == 0);
 

@@ -34,8 +34,10 @@ enum class Doorbell : uint32_t {
 
 // Vectors of the guest.
 inline constexpr uint8_t kTimerVector = 0xec;
-inline constexpr uint8_t kWakeVector = 0xf0;  // ends a halted wait
-inline constexpr uint8_t kCallVector = 0xfb;  // function call
+inline constexpr uint8_t kWakeVector = 0xf0;        // ends a halted wait
+inline constexpr uint8_t kCallVector = 0xfb;        // function call, of all CPUs
+inline constexpr uint8_t kCallSingleVector = 0xfa;  // function call, of one CPU
+inline constexpr uint8_t kRescheduleVector = 0xfd;  // another thread should run
 inline constexpr uint8_t kSpuriousVector = 0xff;
 
 // What a profile may charge for at a step (guest/platform/platform.h, Charge).

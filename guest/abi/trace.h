@@ -50,6 +50,39 @@ enum class TraceEvent : uint16_t {
   kScenario = 32,       // value is the scenario's own
   kTopology = 33,       // topology masks updated
   kUnknownApicId = 34,  // an AP whose ID is in no table; value = ID
+  // Scheduler, hotplug, RCU. `target` is the CPU concerned, `value` as said.
+  kThread = 35,           // this CPU runs another thread: value = its number
+  kHotplugBegin = 36,     // control CPU: target goes; value = CpuhpState that it is to reach
+  kHotplugEnd = 37,       // target, value = Error
+  kCpusWriteLock = 38,    // cpus_write_lock() is asked for
+  kCpusWriteLocked = 39,  // and held
+  kCpusWriteUnlock = 40,
+  kDead = 41,         // control CPU: target is dead, nothing of it runs any more
+  kSmtBegin = 42,     // target = threads per core to stay, value = SmtApproach
+  kSmtEnd = 43,       // target = threads per core, value = CPUs that failed
+  kGpBegin = 44,      // GP kthread: value = gp_seq (low 32 bits)
+  kGpInit = 45,       // every leaf is set up
+  kGpFqs = 46,        // a scan; value = CPUs that were found quiescent by it
+  kGpEnd = 47,        // value = gp_seq
+  kSyncBegin = 48,    // synchronize_rcu() or its like; value = GracePeriodKind
+  kSyncEnd = 49,      // value = GracePeriodKind that it was served by
+  kExpBegin = 50,     // expedited grace period: value = its sequence
+  kExpSelected = 51,  // every leaf has been asked
+  kExpIpi = 52,       // target gets an IPI
+  kExpEnd = 53,       // value = its sequence
+  kBarrierBegin = 54,
+  kBarrierEnd = 55,
+  kCallbacks = 56,          // a batch of callbacks has run; value = how many
+  kCallbacksMigrated = 57,  // target = the dead CPU, value = how many
+  kRcuStall = 58,           // target holds the grace period up; value = ms
+  kExpediteNesting = 59,    // value = rcu_expedited_nesting after the call; ~0: unbalanced
+  kScaleBegin = 60,         // rcu scale: this writer's measurements count from here
+  kScaleEnd = 61,
+  kWorkerPinned = 62,    // target = CPU; value = microseconds since the worker's start
+  kWorkerRanAway = 63,   // target = CPU whose worker ran on this one
+  kMigrated = 64,        // thread `value` goes to CPU target
+  kRefPoint = 65,        // rcu ref: value = picoseconds a reader took on average
+  kTortureFailure = 66,  // value = which check
   // Host.
   kHostFirst = 128,
   kVmCreated = 129,
@@ -67,6 +100,13 @@ enum class TraceEvent : uint16_t {
   kReady = 141,          // the guest told that its APs may be kicked (host-driven)
   kRunEnd = 142,
   kGuestLoaded = 143,
+};
+
+// How a waiter for a grace period was served.
+enum class GracePeriodKind : uint32_t {
+  kNormal = 0,
+  kExpedited = 1,
+  kNone = 2,  // none was needed: one CPU, or it had passed already
 };
 
 inline constexpr uint16_t kAllTargets = 0xffff;
@@ -156,6 +196,70 @@ constexpr const char* Name(TraceEvent event) {
       return "topology";
     case TraceEvent::kUnknownApicId:
       return "unknown-apic-id";
+    case TraceEvent::kThread:
+      return "thread";
+    case TraceEvent::kHotplugBegin:
+      return "hotplug-begin";
+    case TraceEvent::kHotplugEnd:
+      return "hotplug-end";
+    case TraceEvent::kCpusWriteLock:
+      return "cpus-write-lock";
+    case TraceEvent::kCpusWriteLocked:
+      return "cpus-write-locked";
+    case TraceEvent::kCpusWriteUnlock:
+      return "cpus-write-unlock";
+    case TraceEvent::kDead:
+      return "dead";
+    case TraceEvent::kSmtBegin:
+      return "smt-begin";
+    case TraceEvent::kSmtEnd:
+      return "smt-end";
+    case TraceEvent::kGpBegin:
+      return "gp-begin";
+    case TraceEvent::kGpInit:
+      return "gp-init";
+    case TraceEvent::kGpFqs:
+      return "gp-fqs";
+    case TraceEvent::kGpEnd:
+      return "gp-end";
+    case TraceEvent::kSyncBegin:
+      return "sync-begin";
+    case TraceEvent::kSyncEnd:
+      return "sync-end";
+    case TraceEvent::kExpBegin:
+      return "exp-begin";
+    case TraceEvent::kExpSelected:
+      return "exp-selected";
+    case TraceEvent::kExpIpi:
+      return "exp-ipi";
+    case TraceEvent::kExpEnd:
+      return "exp-end";
+    case TraceEvent::kBarrierBegin:
+      return "barrier-begin";
+    case TraceEvent::kBarrierEnd:
+      return "barrier-end";
+    case TraceEvent::kCallbacks:
+      return "callbacks";
+    case TraceEvent::kCallbacksMigrated:
+      return "callbacks-migrated";
+    case TraceEvent::kRcuStall:
+      return "rcu-stall";
+    case TraceEvent::kExpediteNesting:
+      return "expedite-nesting";
+    case TraceEvent::kScaleBegin:
+      return "scale-begin";
+    case TraceEvent::kScaleEnd:
+      return "scale-end";
+    case TraceEvent::kWorkerPinned:
+      return "worker-pinned";
+    case TraceEvent::kWorkerRanAway:
+      return "worker-ran-away";
+    case TraceEvent::kMigrated:
+      return "migrated";
+    case TraceEvent::kRefPoint:
+      return "ref-point";
+    case TraceEvent::kTortureFailure:
+      return "torture-failure";
     case TraceEvent::kHostFirst:
       return "host-first";
     case TraceEvent::kVmCreated:

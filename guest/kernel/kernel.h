@@ -16,6 +16,13 @@ namespace sipi {
 // What all CPUs are asked to do by a function call IPI.
 enum class CallFunction : uint32_t { kNone, kAnswer, kCacheSetup, kPrint, kHalt };
 
+struct Scheduler;
+struct Hotplug;
+struct Thread;
+namespace rcu {
+struct State;
+}
+
 struct Kernel {
   const abi::BootParams* params = nullptr;
   const abi::CpuEntry* cpus = nullptr;  // [params->cpu_count]
@@ -48,9 +55,16 @@ struct Kernel {
   platform::Atomic<uint32_t> call_function{0};  // CallFunction
   platform::Atomic<uint32_t> call_pending{0};
 
+  // The kernel beyond bring-up; null without KernelKnobs::services.
+  platform::Atomic<uint64_t> heap_used{0};
+  Scheduler* scheduler = nullptr;
+  rcu::State* rcu = nullptr;
+  Hotplug* hotplug = nullptr;
+
   abi::CpuSlot& slot(CpuNumber cpu) const { return slots[cpu.value]; }
   const abi::CpuEntry& entry(CpuNumber cpu) const { return cpus[cpu.value]; }
   const abi::Knobs& knobs() const { return params->knobs; }
+  const abi::KernelKnobs& kernel_knobs() const { return params->kernel; }
   PerCpu& percpu(CpuNumber cpu) const {
     return *reinterpret_cast<PerCpu*>(params->percpu_gpa +
                                       uint64_t{cpu.value} * params->percpu_stride_bytes);

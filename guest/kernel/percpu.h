@@ -10,9 +10,16 @@
 namespace sipi {
 
 struct Kernel;
+struct Thread;
+struct RunQueue;
+struct CpuHotplug;
+namespace rcu {
+struct Data;
+}
 
 struct PerCpu {
   abi::PerCpuHeader header;
+  Thread* current;  // one instruction from the base register; null: no scheduler
   Kernel* kernel;
   abi::CpuSlot* slot;
   CpuNumber cpu;
@@ -20,6 +27,10 @@ struct PerCpu {
   uint32_t
       timer_mask_when_fired;   // what the timer interrupt writes to the LVT; 0: it leaves it alone
   uint64_t timer_armed_ticks;  // when the armed timer fires; 0: none is armed
+  // Null without KernelKnobs::services.
+  RunQueue* run_queue;
+  rcu::Data* rcu;
+  CpuHotplug* hotplug;
 };
 
 // The trace ring begins here in a per-CPU block.

@@ -17,6 +17,13 @@ void RunScenario(PerCpu& self) {
     case abi::Scenario::kIpiAll:
       CallEach(self);
       break;
+    case abi::Scenario::kHotplug:
+    case abi::Scenario::kSmt:
+    case abi::Scenario::kRcuScale:
+    case abi::Scenario::kRefScale:
+    case abi::Scenario::kCallRcu:
+    case abi::Scenario::kTorture:
+      SIPI_PANIC("a scenario that this guest does not have");
   }
   if (kernel.params->fault.kind == abi::Fault::kHaltAll) CallAll(self, CallFunction::kHalt);
 }

@@ -1,0 +1,99 @@
+// What a scenario beyond bring-up is asked to do, and the counters that it leaves. Times are not in
+// here: they are computed from the timeline. Freestanding.
+#pragma once
+
+#include <cstdint>
+
+namespace sipi::abi {
+
+// CONFIG_PREEMPT_*: where a running thread can lose its CPU to another.
+enum class Preemption : uint8_t {
+  kNone = 0,       // where it gives it up itself (Schedule, CondResched)
+  kVoluntary = 1,  // and at MightResched
+  kFull = 2,       // and wherever preemption is enabled
+  kLazy = 3,       // as kFull for urgent threads; ordinary ones wait for the tick
+};
+
+// Which RCU readers there are: preemptible ones count themselves (CONFIG_PREEMPT_RCU).
+enum class RcuFlavour : uint8_t { kNonPreemptible = 0, kPreemptible = 1 };
+
+// Which steps of the hotplug table wait for grace periods (reference: one CPU down 2, up by sysfs 2
+// on x86; pseries pays more in its cpuidle driver's online and dead callbacks).
+enum class HotplugSteps : uint8_t { kX86 = 0, kPseries = 1 };
+
+// How `smt` switches; what the SMT series' cover letter weighs.
+enum class SmtApproach : uint8_t {
+  kNone = 0,          // normal grace periods
+  kExpedite = 1,      // rcu_expedite_gp() around the whole switch (the series)
+  kPerCpu = 2,        // rcu_expedite_gp() around each CPU's operation
+  kHotplugCalls = 3,  // only the hotplug path's own calls are expedited ones
+  kWriteLock = 4,     // cpus_write_lock() once for the whole switch
+  kRcuSync = 5,       // rcu_sync_enter()/exit() around the whole switch
+  kWakeFromGp = 6,    // normal grace periods that wake their waiters directly
+};
+inline constexpr uint32_t kSmtApproaches = 7;
+
+// When a call_rcu worker binds itself to its CPU.
+enum class WorkerPinning : uint8_t { kLazy = 0, kAtStart = 1, kAtFirstWork = 2 };
+
+struct KernelKnobs {
+  uint32_t hz = 250;  // jiffies per second
+  Preemption preemption = Preemption::kFull;
+  RcuFlavour rcu_flavour = RcuFlavour::kPreemptible;
+  HotplugSteps hotplug_steps = HotplugSteps::kX86;
+  uint8_t services = 0;            // 1: scheduler, RCU and hotplug threads run
+  uint8_t boot_grace_periods = 0;  // 1: bring-up takes cpus_write_lock for each CPU, as Linux does
+  uint8_t boot_expedited = 1;      // 1: rcu_expedited_nesting starts at 1 until the end of boot
+  uint8_t rcu_expedited = 0;       // sysfs rcu_expedited
+  uint8_t rcu_normal = 0;          // sysfs rcu_normal
+  uint8_t rcu_normal_wake_from_gp = 0;
+  uint8_t rcu_exp_parallel = 1;  // expedited selection by one worker per leaf
+  WorkerPinning worker_pinning = WorkerPinning::kLazy;
+  uint16_t rcu_fanout = 64;       // children of an inner rcu_node
+  uint16_t rcu_fanout_leaf = 16;  // CPUs of a leaf
+  uint32_t rcu_stall_ms = 21000;
+  uint32_t jiffies_till_first_fqs = ~0u;  // ~0: by HZ and CPUs, as Linux
+  uint32_t jiffies_till_next_fqs = ~0u;
+};
+
+struct ScenarioKnobs {
+  uint64_t seed = 1;
+  uint32_t duration_ms = 0;     // torture: how long; others: 0
+  uint32_t rounds = 1;          // smt, hotplug: how often
+  uint32_t approaches = 0;      // smt: bit set of SmtApproach
+  uint32_t smt_threads = 1;     // smt: threads per core that stay
+  uint32_t writers = 0;         // rcu scale: 0: one per CPU
+  uint32_t readers = 0;         // rcu scale, ref, torture; 0: the scenario's default
+  uint32_t measurements = 100;  // rcu scale: of each writer at least; callrcu: callbacks
+  uint32_t hotplug_cpu = 0;     // hotplug: the CPU that goes off and on; 0: all in turn
+  uint8_t expedited = 0;        // rcu scale: gp_exp
+  uint8_t async = 0;            // rcu scale: gp_async
+  uint8_t onoff = 1;            // torture: CPUs go off and on at random
+  uint8_t pad[5] = {};
+};
+
+// Counters that `rcu torture` and `rcu callrcu` leave. The guest owns them; read after the end.
+struct TortureCounters {
+  uint64_t pipe[11];   // Reader Pipe: how many grace periods a reader saw its element go through
+  uint64_t batch[11];  // Reader Batch
+  uint64_t freed[11];  // Free-Block Circulation
+  uint64_t reads;
+  uint64_t updates;
+  uint64_t updates_by_kind[16];
+  uint64_t failures;      // of every kind; 0: SUCCESS
+  uint64_t order_checks;  // memory ordering through a grace period (mbchk)
+  uint64_t order_failures;
+  uint64_t cookie_checks;
+  uint64_t cookie_failures;
+  uint64_t nesting_failures;  // rcu_expedite_gp
+  uint64_t barrier_tries;
+  uint64_t barrier_failures;
+  uint64_t flood_callbacks;
+  uint64_t flood_failures;
+  uint64_t online_ok, online_tried, offline_ok, offline_tried;
+  uint64_t callbacks_queued, callbacks_run;
+  uint64_t gp_seq_begin, gp_seq_end;
+  uint64_t exp_seq_begin, exp_seq_end;
+};
+
+}  // namespace sipi::abi

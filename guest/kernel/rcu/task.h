@@ -1,0 +1,34 @@
+// What RCU keeps in each thread, and in each object that is to be freed.
+#pragma once
+
+#include <cstdint>
+
+namespace sipi {
+struct Thread;
+}
+
+namespace sipi::rcu {
+
+struct Node;
+
+// Embedded in what call_rcu() frees.
+struct Head {
+  Head* next = nullptr;
+  void (*function)(Head&) = nullptr;
+};
+
+struct TaskState {
+  // Touched by the thread itself only.
+  uint32_t read_nesting = 0;
+  // Set by the thread's own CPU: what the outermost rcu_read_unlock() has to look at.
+  uint8_t blocked = 0;   // it was switched out inside a reader, and is on a leaf's list
+  uint8_t need_qs = 0;   // the grace period waits for this CPU
+  uint8_t exp_hint = 0;  // an expedited one does
+  uint8_t deferred_qs = 0;
+  // Guarded by the leaf's lock.
+  Node* blocked_node = nullptr;
+  Thread* next_blocked = nullptr;
+  Thread* previous_blocked = nullptr;
+};
+
+}  // namespace sipi::rcu
