@@ -17,14 +17,21 @@ struct Head {
   void (*function)(Head&) = nullptr;
 };
 
+// What the outermost rcu_read_unlock() has to look at. Set by the thread's own CPU, from interrupts
+// too: so each is a byte of its own.
+struct Special {
+  uint8_t blocked = 0;      // it was switched out inside a reader, and is on a leaf's list
+  uint8_t need_qs = 0;      // the grace period waits for this CPU
+  uint8_t exp_hint = 0;     // an expedited one does
+  uint8_t deferred_qs = 0;  // an unlock could not report where it was: the next chance does
+
+  bool any() const { return (blocked | need_qs | exp_hint | deferred_qs) != 0; }
+};
+
 struct TaskState {
   // Touched by the thread itself only.
   uint32_t read_nesting = 0;
-  // Set by the thread's own CPU: what the outermost rcu_read_unlock() has to look at.
-  uint8_t blocked = 0;   // it was switched out inside a reader, and is on a leaf's list
-  uint8_t need_qs = 0;   // the grace period waits for this CPU
-  uint8_t exp_hint = 0;  // an expedited one does
-  uint8_t deferred_qs = 0;
+  Special special;
   // Guarded by the leaf's lock.
   Node* blocked_node = nullptr;
   Thread* next_blocked = nullptr;
