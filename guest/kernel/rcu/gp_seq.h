@@ -1,6 +1,6 @@
 // Sequence numbers of grace periods: the low two bits are a state (0: none runs), what is above
-// counts. They wrap; all comparisons are modulo 2^64. Freestanding and free of the platform, so that
-// host tests can use it.
+// counts. They wrap; all comparisons are modulo 2^64. Freestanding and free of the platform, so
+// that host tests can use it.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ constexpr uint64_t SeqEnded(uint64_t seq) { return (seq | kSeqStateMask) + 1; }
 constexpr uint64_t SeqSnap(uint64_t seq) { return (seq + 2 * kSeqStateMask + 1) & ~kSeqStateMask; }
 // Has it? `seq` is the counter now.
 constexpr bool SeqDone(uint64_t seq, uint64_t snap) { return SeqGe(seq, snap); }
-// Likewise, for cookies that may be so old that the counter has wrapped since: a counter that is well
-// behind `snap` has.
+// Likewise, for cookies that may be so old that the counter has wrapped since: a counter that is
+// well behind `snap` has.
 constexpr bool SeqDoneExact(uint64_t seq, uint64_t snap) {
   constexpr uint64_t kGuard = 3 * kSeqStateMask + 1;  // a fresh snapshot is at most 7 ahead
   return SeqGe(seq, snap) || SeqLt(seq, snap - kGuard);

@@ -7,8 +7,8 @@
 namespace sipi::rcu {
 
 // --- Idle CPUs (dyntick.cc).
-// `watching`, read after everything that the caller has done before: even means that whatever reader
-// begins there later sees that.
+// `watching`, read after everything that the caller has done before: even means that whatever
+// reader begins there later sees that.
 uint32_t WatchingSnapshot(Data& data);
 // Has the CPU been quiescent since that snapshot was taken?
 bool WatchingStoppedSince(Data& data, uint32_t snapshot);
@@ -69,7 +69,8 @@ void EntrainBarrier(Data& data);
 void CheckStall(State& state);
 
 // --- Expedited grace periods: in exp*.cc, called from here.
-// The running CPU has been quiescent and cpu_no_qs_exp is set: clears it and reports. Interrupts off.
+// The running CPU has been quiescent and cpu_no_qs_exp is set: clears it and reports. Interrupts
+// off.
 void ReportExpCpu(PerCpu& self);
 // The leaf's last exp_tasks has gone and expmask may be 0: reports up. Locked; unlocks.
 void ReportExpNode(Node& leaf);

@@ -9,8 +9,8 @@
 namespace sipi::rcu {
 
 // --- Readers. Any context but between CpuDead and CpuStarting of the CPU; they nest. Preemptible
-// flavour: a counter of the thread's own. Non-preemptible: preemption disabled between the two, which
-// costs nothing where the kernel has no preemption.
+// flavour: a counter of the thread's own. Non-preemptible: preemption disabled between the two,
+// which costs nothing where the kernel has no preemption.
 void ReadLock();  // inline, in read_side.h
 void ReadUnlock();
 

@@ -5,9 +5,9 @@
 //   NEXT_READY   wait for the one after
 //   NEXT         belong to no grace period yet
 //
-// Every segment but the last has the sequence numbers of which either must be reached. WAIT is empty
-// only if NEXT_READY is too. Plain data without locks: it belongs to whoever its Data belongs to
-// (state.h). Free of the platform, so that host tests can use it.
+// Every segment but the last has the sequence numbers of which either must be reached. WAIT is
+// empty only if NEXT_READY is too. Plain data without locks: it belongs to whoever its Data belongs
+// to (state.h). Free of the platform, so that host tests can use it.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,8 @@ class SegCbList {
 
   void Enqueue(Head& callback);
   // Puts a callback behind all that are there, in the last segment that is not empty, so that it
-  // waits for no grace period that they do not wait for. False: the list is empty, nothing was done.
+  // waits for no grace period that they do not wait for. False: the list is empty, nothing was
+  // done.
   bool Entrain(Head& callback);
   // Moves what the counters `now` have reached to DONE, and closes the gap.
   void Advance(const GpPair& now);

@@ -1,5 +1,5 @@
-// RCU's own data: the tree of nodes, what each CPU has, and the machine's one State. Who may touch a
-// field is said at each group; docs/rcu.md explains how they work together.
+// RCU's own data: the tree of nodes, what each CPU has, and the machine's one State. Who may touch
+// a field is said at each group; docs/rcu.md explains how they work together.
 //
 // Locks, outermost first: State::barrier_lock, Node::ofl_lock, then Node::lock from the leaf to the
 // root (never two nodes of one level). All are taken with interrupts off, all are held for a few
@@ -85,7 +85,7 @@ struct alignas(64) Data {
   bool cpu_no_qs_exp = false;  // the expedited one waits for it, it is to report (exp.cc sets it)
   bool core_needs_qs = false;  // the grace period gp_seq waits for it
   bool running_callbacks = false;
-  uint32_t irq_nesting = 0;  // interrupts within interrupts, those on an idle CPU included
+  uint32_t irq_nesting = 0;       // interrupts within interrupts, those on an idle CPU included
   uint64_t gp_start_jiffies = 0;  // when it noticed gp_seq
   SegCbList callbacks;
   uint64_t batch_limit = 0;        // blimit: callbacks run in one go
@@ -94,7 +94,8 @@ struct alignas(64) Data {
 
   // --- Words that other CPUs look at or set.
   // Odd: RCU watches this CPU. Even: it is idle, which is a quiescent state that lasts. Stepped at
-  // every change by the CPU itself, with a locked operation: what comes before and after is ordered.
+  // every change by the CPU itself, with a locked operation: what comes before and after is
+  // ordered.
   alignas(64) platform::Atomic<uint32_t> watching;
   platform::Atomic<uint32_t> urgent_qs{0};       // rcu_urgent_qs: the next chance will do
   platform::Atomic<uint32_t> need_heavy_qs{0};   // rcu_need_heavy_qs: step `watching` twice
