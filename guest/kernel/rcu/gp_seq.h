@@ -15,6 +15,9 @@ inline constexpr uint64_t kInitialGpSeq = (uint64_t{0} - 300) << kSeqShift;
 inline constexpr uint64_t kInitialExpSeq = (uint64_t{0} - 200) << kSeqShift;
 inline constexpr uint64_t kInitialBarrierSeq = (uint64_t{0} - 100) << kSeqShift;
 
+// A cookie that needs no grace period (RCU_GET_STATE_COMPLETED): no idle counter shows it.
+inline constexpr uint64_t kCompletedCookie = 1;
+
 // a >= b, a < b in the order of a counter that wraps.
 constexpr bool SeqGe(uint64_t a, uint64_t b) { return ~uint64_t{0} / 2 >= a - b; }
 constexpr bool SeqLt(uint64_t a, uint64_t b) { return ~uint64_t{0} / 2 < a - b; }

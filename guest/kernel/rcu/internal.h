@@ -42,7 +42,11 @@ void GpThread(void* state);
 // Asks for a scan now. No node's lock held.
 void ForceQuiescentState(State& state);
 bool GpInProgress(State& state);
-// Cookies of either kind of grace period: called at their beginning and end, the root locked.
+// synchronize_rcu() as a normal grace period, whatever is asked for (sync.cc). Traces its begin and
+// end itself, as SynchronizeExpedited does. Thread context.
+void SynchronizeNormal(State& state);
+// Cookies of either kind of grace period: called at their beginning and end, the root locked. In
+// polled.cc; `snap` is State::gp_seq_polled_snap or gp_seq_polled_exp_snap.
 void PolledGpStart(State& state, uint64_t* snap);
 void PolledGpEnd(State& state, uint64_t* snap);
 
@@ -76,6 +80,6 @@ void ReportExpCpu(PerCpu& self);
 void ReportExpNode(Node& leaf);
 // Sets the workers up. Thread context, within SpawnThreads.
 void SpawnExpThreads(State& state);
-void InitExp(State& state);  // within Init: nesting, knobs
+void InitExp(State& state);  // within Init, once the tree is there: nesting, knobs
 
 }  // namespace sipi::rcu

@@ -20,6 +20,16 @@ struct State;
 inline constexpr uint32_t kMaxLevels = 14;     // 8,192 CPUs at a fan-out of 2
 inline constexpr uint32_t kExpWaitQueues = 4;  // by the grace period's number
 
+// Work of a node, and of one expedited grace period.
+struct Node;
+struct NodeWork : Work {
+  Node* node = nullptr;
+};
+struct ExpGpWork : Work {
+  State* state = nullptr;
+  uint64_t sequence = 0;  // that it is to end
+};
+
 // One node of the tree. A leaf's masks have a bit per CPU, an inner node's one per child.
 struct alignas(64) Node {
   SpinLock lock;
@@ -59,11 +69,12 @@ struct alignas(64) Node {
   alignas(64) SpinLock exp_lock;               // guards exp_seq_rq
   platform::Atomic<uint64_t> exp_seq_rq{0};    // the furthest sequence that was asked for here
   platform::Atomic<uint64_t> exp_poll_seq{0};  // likewise by a poller (exp_seq_poll_rq)
+  SpinLock exp_poll_lock;                      // guards exp_poll_seq's stores but the work's own
   WaitQueue exp_wq[kExpWaitQueues];            // who waits for another's grace period
   Worker exp_worker;                           // a leaf's own, for the selection of its CPUs
-  Work exp_work;                               // that selection
-  Work exp_poll_work;                          // grace periods for pollers
-  uint32_t exp_need_flush = 0;                 // exp_work was queued for this grace period
+  NodeWork exp_work;                           // that selection
+  NodeWork exp_poll_work;                      // grace periods for pollers
+  bool exp_need_flush = false;                 // exp_work was queued for this grace period
 
   bool IsLeaf() const;
   bool IsRoot() const { return parent == nullptr; }
@@ -207,7 +218,12 @@ struct State {
   WaitQueue expedited_wq;
   uint32_t ncpus_snap = 0;  // ncpus, as the last one saw it
   Worker exp_gp_worker;     // runs grace periods (rcu_exp_gp_kthread_worker)
+  Worker exp_poll_worker;   // waits for them where a poller has asked
+  // By turns: one may still be waking when the next one is asked for.
+  ExpGpWork exp_gp_work[2];
+  platform::Atomic<uint32_t> exp_workers_started{0};
   platform::Atomic<uint32_t> expedited_nesting{0};  // rcu_expedited_nesting
+  platform::Atomic<uint32_t> boot_expedites{0};     // the boot's own part of it
   platform::Atomic<uint32_t> expedited_knob{0};     // sysfs rcu_expedited
   platform::Atomic<uint32_t> normal_knob{0};        // sysfs rcu_normal
 };

@@ -1,0 +1,143 @@
+// Polled and conditional grace periods: a cookie now, and later the question whether a grace period
+// has passed since. The short cookie counts periods of either kind in one counter, gp_seq_polled;
+// of two that overlap only the one that began it ends it, so it may ask for one more than needed. The
+// full cookie has both kinds' own counters and misses nothing.
+#include "guest/kernel/rcu/exp.h"
+
+namespace sipi::rcu {
+namespace {
+
+// All that the caller has done before comes before what is read.
+uint64_t Fenced(platform::Atomic<uint64_t>& counter) {
+  return counter.FetchAdd(0, std::memory_order_seq_cst);
+}
+
+// Asks for the normal grace period after which the caller's cookie is done. Where an expedited one
+// has begun the number that runs, the next normal one may be passed over: it ends a number only if
+// nobody else has; so one more.
+void AskForNormal(State& state) {
+  bool wake = false;
+  {
+    IrqGuard irq;
+    Data& data = DataOf(platform::ThisCpu());
+    IrqSpinGuard guard(*state.kernel, data.leaf->lock);
+    const uint64_t now = state.gp_seq.Load(std::memory_order_seq_cst);
+    const uint64_t polled = state.gp_seq_polled.Load(std::memory_order_seq_cst);
+    const bool passed_over = SeqState(now) == 0 && SeqState(polled) != 0;
+    wake = StartFutureGp(*data.leaf, data, SeqSnap(passed_over ? SeqEnded(now) : now));
+  }
+  if (wake) WakeGpThread(state);
+}
+
+Node& ThisLeaf() {
+  PreemptGuard guard;
+  return *DataOf(platform::ThisCpu()).leaf;
+}
+
+// Has the leaf's work wait for an expedited grace period, unless it does so already.
+void AskForExpedited(State& state, Cookie cookie) {
+  if (!ExpWorkersRun(state)) return;  // whoever asks later will have to wait itself
+  Node& leaf = ThisLeaf();
+  {
+    IrqSpinGuard guard(*state.kernel, leaf.exp_poll_lock);
+    if (Poll(*state.kernel, cookie)) return;
+    const uint64_t before = leaf.exp_poll_seq.Load(std::memory_order_relaxed);
+    if (before == kCompletedCookie || SeqLt(before, cookie)) {
+      leaf.exp_poll_seq.Store(cookie, std::memory_order_seq_cst);
+    }
+  }
+  (void)QueueWork(*state.kernel, state.exp_poll_worker, leaf.exp_poll_work);
+}
+
+}  // namespace
+
+void PolledGpStart(State& state, uint64_t* snap) {
+  uint64_t now = state.gp_seq_polled.Load(std::memory_order_relaxed);
+  if (SeqState(now) == 0) {
+    now = SeqStarted(now);
+    state.gp_seq_polled.Exchange(now, std::memory_order_seq_cst);
+  }
+  *snap = now;
+}
+
+void PolledGpEnd(State& state, uint64_t* snap) {
+  const uint64_t now = state.gp_seq_polled.Load(std::memory_order_relaxed);
+  if (*snap != 0 && *snap == now) {
+    state.gp_seq_polled.Exchange(SeqEnded(now), std::memory_order_seq_cst);
+    // The other kind's, if it runs, began later than the one that this cookie counter showed.
+    state.gp_seq_polled_snap = 0;
+    state.gp_seq_polled_exp_snap = 0;
+  } else {
+    *snap = 0;
+  }
+}
+
+Cookie GetState(Kernel& kernel) { return SeqSnap(Fenced(StateOf(kernel).gp_seq_polled)); }
+
+Cookie StartPoll(Kernel& kernel) {
+  const Cookie cookie = GetState(kernel);
+  AskForNormal(StateOf(kernel));
+  return cookie;
+}
+
+Cookie StartPollExpedited(Kernel& kernel) {
+  const Cookie cookie = GetState(kernel);
+  AskForExpedited(StateOf(kernel), cookie);
+  return cookie;
+}
+
+bool Poll(Kernel& kernel, Cookie cookie) {
+  return cookie == kCompletedCookie || SeqDoneExact(Fenced(StateOf(kernel).gp_seq_polled), cookie);
+}
+
+void CondSynchronize(Kernel& kernel, Cookie cookie) {
+  if (!Poll(kernel, cookie)) Synchronize(kernel);
+}
+
+void CondSynchronizeExpedited(Kernel& kernel, Cookie cookie) {
+  if (!Poll(kernel, cookie)) SynchronizeExpedited(kernel);
+}
+
+FullCookie GetStateFull(Kernel& kernel) {
+  State& state = StateOf(kernel);
+  const uint64_t normal = SeqSnap(Fenced(state.root().gp_seq));
+  return {normal, SnapExpSequence(state)};
+}
+
+FullCookie StartPollFull(Kernel& kernel) {
+  const FullCookie cookie = GetStateFull(kernel);
+  AskForNormal(StateOf(kernel));
+  return cookie;
+}
+
+FullCookie StartPollExpeditedFull(Kernel& kernel) {
+  const FullCookie cookie = GetStateFull(kernel);
+  AskForExpedited(StateOf(kernel), GetState(kernel));
+  return cookie;
+}
+
+bool PollFull(Kernel& kernel, const FullCookie& cookie) {
+  State& state = StateOf(kernel);
+  return SeqDoneExact(Fenced(state.root().gp_seq), cookie.normal) ||
+         SeqDoneExact(Fenced(state.expedited_sequence), cookie.expedited);
+}
+
+void CondSynchronizeFull(Kernel& kernel, const FullCookie& cookie) {
+  if (!PollFull(kernel, cookie)) Synchronize(kernel);
+}
+
+void CondSynchronizeExpeditedFull(Kernel& kernel, const FullCookie& cookie) {
+  if (!PollFull(kernel, cookie)) SynchronizeExpedited(kernel);
+}
+
+void PollWorkFunction(Work& work) {
+  Node& leaf = *static_cast<NodeWork&>(work).node;
+  Kernel& kernel = *leaf.state->kernel;
+  for (;;) {
+    const Cookie cookie = leaf.exp_poll_seq.Exchange(kCompletedCookie, std::memory_order_seq_cst);
+    if (cookie == kCompletedCookie) return;
+    while (!Poll(kernel, cookie)) SynchronizeExpedited(kernel);
+  }
+}
+
+}  // namespace sipi::rcu
