@@ -24,7 +24,7 @@ RunConfig Config(const Topology& topology) {
 // A blob with its contents read as the guest reads them.
 struct Blob {
   explicit Blob(const RunConfig& config)
-      : bytes(BuildBootParams(config, PlanArena(config.cpus), kTscKhz)) {
+      : bytes(BuildBootParams(config, PlanArena(NeedsOf(config)), kTscKhz)) {
     memcpy(&params, bytes.data(), sizeof(params));
   }
   template <class T>
@@ -52,7 +52,7 @@ struct Blob {
 
 TEST(PlanArena, AreasFollowEachOtherOnPagesOfTheirOwn) {
   for (const uint32_t cpus : {1u, 2u, 64u, 1024u}) {
-    const ArenaLayout arena = PlanArena(cpus);
+    const ArenaLayout arena = PlanArena({.cpus = cpus});
     EXPECT_EQ(arena.result.value, abi::kArenaGpa);
     EXPECT_GE(arena.slots.value, arena.result.value + sizeof(abi::ResultPage));
     EXPECT_GE(arena.boot_ring.value, arena.slots.value + uint64_t{cpus} * sizeof(abi::CpuSlot));
@@ -68,8 +68,8 @@ TEST(PlanArena, AreasFollowEachOtherOnPagesOfTheirOwn) {
 }
 
 TEST(PlanArena, RingsScaleWithTheCpus) {
-  EXPECT_GE(PlanArena(64).boot_ring_records, 64u * 64 + 1024);
-  const ArenaLayout arena = PlanArena(2);
+  EXPECT_GE(PlanArena({.cpus = 64}).boot_ring_records, 64u * 64 + 1024);
+  const ArenaLayout arena = PlanArena({.cpus = 2});
   EXPECT_GE(arena.percpu_ring_records, 96u);
   // Header, ring, and at least a page of stack.
   EXPECT_LE(sizeof(abi::PerCpuHeader) + arena.percpu_ring_records * sizeof(abi::TraceRecord) + 4096,
@@ -77,7 +77,78 @@ TEST(PlanArena, RingsScaleWithTheCpus) {
 }
 
 TEST(PlanArena, MemoryOf1024CpusIsBounded) {
-  EXPECT_EQ(PlanArena(1024).ram_bytes, 18u << 20);  // 8 MiB below the arena, 8 of blocks, 1 of ring
+  EXPECT_EQ(PlanArena({.cpus = 1024}).ram_bytes,
+            18u << 20);  // 8 MiB below the arena, 8 of blocks, 1 of ring
+}
+
+TEST(PlanArena, WithoutServicesThereIsNoHeap) {
+  const ArenaLayout arena = PlanArena(NeedsOf(Config(FlatTopology(64))));
+  EXPECT_EQ(arena.heap_bytes, 0u);
+  EXPECT_EQ(arena.heap.value, 0u);
+  EXPECT_EQ(arena.torture.value, 0u);
+  EXPECT_EQ(arena.ram_bytes, PlanArena({.cpus = 64}).ram_bytes);
+}
+
+TEST(PlanArena, HeapAndTortureCountersFollowTheBlocks) {
+  const ArenaLayout arena = PlanArena({.cpus = 5, .heap_bytes = 1 << 20});
+  EXPECT_GE(arena.torture.value, arena.percpu.value + 5 * uint64_t{arena.percpu_stride_bytes});
+  EXPECT_GE(arena.heap.value, arena.torture.value + sizeof(abi::TortureCounters));
+  EXPECT_EQ(arena.heap.value % 4096, 0u);
+  EXPECT_EQ(arena.end.value, arena.heap.value + arena.heap_bytes);
+  EXPECT_GE(arena.ram_bytes, arena.end.value);
+}
+
+TEST(PlanArena, LargerRingsLeaveTheStackItsPage) {
+  const ArenaLayout arena = PlanArena({.cpus = 3, .percpu_records = 5000});
+  EXPECT_GE(arena.percpu_ring_records, 5000u);
+  EXPECT_LE(256 + arena.percpu_ring_records * sizeof(abi::TraceRecord) + 4096,
+            arena.percpu_stride_bytes);
+  EXPECT_EQ(arena.percpu_stride_bytes % 4096, 0u);
+}
+
+TEST(PlanSimulatedArena, BlocksAreAnOddNumberOfLinesApart) {
+  for (const uint64_t records : {0u, 1u, 100u, 4000u, 4001u}) {
+    const ArenaLayout arena = PlanSimulatedArena({.cpus = 2, .percpu_records = records});
+    EXPECT_EQ(arena.percpu_stride_bytes / 64 % 2, 1u) << records;
+    EXPECT_GE(arena.percpu_stride_bytes,
+              128 + arena.percpu_ring_records * sizeof(abi::TraceRecord));
+  }
+}
+
+RunConfig ServiceConfig(uint32_t cpus, abi::Scenario scenario) {
+  RunConfig config = Config(FlatTopology(cpus));
+  config.kernel.services = 1;
+  config.scenario = scenario;
+  return config;
+}
+
+TEST(NeedsOf, RingsGrowWithWhatAScenarioDoes) {
+  RunConfig smt = ServiceConfig(32, abi::Scenario::kSmt);
+  smt.scenario_knobs.approaches = 1;
+  const ArenaNeeds one = NeedsOf(smt);
+  smt.scenario_knobs.approaches = 0x7f;
+  const ArenaNeeds seven = NeedsOf(smt);
+  EXPECT_GE(seven.boot_records - one.boot_records, 6u * 2 * 32 * 100);
+  EXPECT_GT(seven.percpu_records, one.percpu_records);
+  RunConfig scale = ServiceConfig(16, abi::Scenario::kRcuScale);
+  scale.scenario_knobs.measurements = 100;
+  // Two records a measurement at the very least, of a writer that is ten times as fast as others.
+  EXPECT_GE(NeedsOf(scale).percpu_records, 2u * 100 * 10);
+}
+
+TEST(NeedsOf, EvenTheLargestRunFitsBelowTheHole) {
+  for (const uint32_t cpus : {1u, 64u, 1024u, 4096u}) {
+    for (const abi::Scenario scenario :
+         {abi::Scenario::kHotplug, abi::Scenario::kSmt, abi::Scenario::kRcuScale,
+          abi::Scenario::kRefScale, abi::Scenario::kCallRcu, abi::Scenario::kTorture}) {
+      RunConfig config = ServiceConfig(cpus, scenario);
+      config.scenario_knobs.rounds = 1'000'000;
+      config.scenario_knobs.approaches = 0x7f;
+      config.scenario_knobs.measurements = 1'000'000;
+      config.scenario_knobs.duration_ms = 86'400'000;
+      EXPECT_LE(PlanArena(NeedsOf(config)).end.value, uint64_t{3} << 30) << cpus;
+    }
+  }
 }
 
 TEST(BootParams, HeaderDescribesTheBlob) {
@@ -142,7 +213,7 @@ TEST(BootParams, OneCpuAloneHasAHashToo) {
 
 TEST(BootParams, ArenaIsHandedOver) {
   const Blob blob(Config(FlatTopology(8)));
-  const ArenaLayout arena = PlanArena(8);
+  const ArenaLayout arena = PlanArena({.cpus = 8});
   EXPECT_EQ(blob.params.result_gpa, arena.result.value);
   EXPECT_EQ(blob.params.slots_gpa, arena.slots.value);
   EXPECT_EQ(blob.params.boot_ring_gpa, arena.boot_ring.value);
@@ -181,6 +252,25 @@ TEST(BootParams, ProfileChargesAndTheKnobDecidesTheCalibrationWindow) {
   config.knobs.calibration_us = 700;
   EXPECT_EQ(Blob(config).params.charge, 1u);
   EXPECT_EQ(Blob(config).params.knobs.calibration_us, 700u);
+}
+
+TEST(BootParams, ServicesGetTheirKnobsAndAreas) {
+  RunConfig config = ServiceConfig(8, abi::Scenario::kSmt);
+  config.kernel.hz = 100;
+  config.kernel.rcu_fanout_leaf = 2;
+  config.scenario_knobs.approaches = 5;
+  config.scenario_knobs.seed = 77;
+  const Blob blob(config);
+  const ArenaLayout arena = PlanArena(NeedsOf(config));
+  EXPECT_EQ(blob.params.kernel.services, 1u);
+  EXPECT_EQ(blob.params.kernel.hz, 100u);
+  EXPECT_EQ(blob.params.kernel.rcu_fanout_leaf, 2u);
+  EXPECT_EQ(blob.params.scenario_knobs.approaches, 5u);
+  EXPECT_EQ(blob.params.scenario_knobs.seed, 77u);
+  EXPECT_EQ(blob.params.heap_gpa, arena.heap.value);
+  EXPECT_EQ(blob.params.heap_bytes, arena.heap_bytes);
+  EXPECT_EQ(blob.params.torture_gpa, arena.torture.value);
+  EXPECT_NE(blob.params.heap_gpa, 0u);
 }
 
 TEST(BootParams, KnobsStrategyAndFaultAreCopied) {

@@ -36,7 +36,7 @@ absl::Status WriteParams(const CommandLine& line, uint64_t* ram_bytes) {
   }
   config.clock_known = true;
   ASSIGN_OR_RETURN(const uint32_t tsc_khz, HostTscKhz(config.kvm_device));
-  const ArenaLayout arena = PlanArena(config.cpus);
+  const ArenaLayout arena = PlanArena(NeedsOf(config));
   const std::vector<std::byte> blob = BuildBootParams(config, arena, tsc_khz);
   *ram_bytes = arena.ram_bytes;
   const std::string_view content(reinterpret_cast<const char*>(blob.data()), blob.size());

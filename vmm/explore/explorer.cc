@@ -62,7 +62,7 @@ bool DropCpu(ExploreCase& c) {
 }  // namespace
 
 std::string Explorer::Run(const ExploreCase& explored) {
-  arena_ = PlanSimulatedArena(explored.config.cpus);
+  arena_ = PlanSimulatedArena(NeedsOf(explored.config));
   std::string error;
   if (simulator_ == nullptr) {
     simulator_ = sim::Simulator::Create(OptionsOf(explored, arena_), &error);

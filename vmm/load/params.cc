@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kLargePageBytes = 2ull << 20;
 
-// A per-CPU block is two pages. The first holds what the guest keeps at its front (its header and a
+// A per-CPU block is two pages, where only bring-up is traced. The first holds what the guest keeps at its front (its header and a
 // few words of its own) and the ring; the second, and what the ring leaves of the first, the stack.
 // An AP emits some 40 records in a bring-up.
 constexpr uint32_t kPerCpuStrideBytes = 2 * kPageBytes;
@@ -110,6 +110,9 @@ void SetArena(const ArenaLayout& arena, abi::BootParams& params) {
   params.slots_gpa = arena.slots.value;
   params.percpu_gpa = arena.percpu.value;
   params.boot_ring_gpa = arena.boot_ring.value;
+  params.heap_gpa = arena.heap.value;
+  params.heap_bytes = arena.heap_bytes;
+  params.torture_gpa = arena.torture.value;
 }
 
 void SetKnobs(const RunConfig& config, uint32_t tsc_khz, abi::BootParams& params) {
@@ -125,11 +128,11 @@ void SetKnobs(const RunConfig& config, uint32_t tsc_khz, abi::BootParams& params
   params.fault = config.fault;
   params.knobs = config.knobs;
   params.strategy = config.strategy;
+  params.kernel = config.kernel;
+  params.scenario_knobs = config.scenario_knobs;
 }
 
-}  // namespace
-
-ArenaLayout PlanArena(uint32_t cpus) {
+ArenaLayout Plan(const ArenaNeeds& needs, uint32_t stride_bytes) {
   ArenaLayout arena;
   uint64_t next = abi::kArenaGpa;
   const auto take = [&next](uint64_t bytes) {
@@ -138,25 +141,38 @@ ArenaLayout PlanArena(uint32_t cpus) {
     return at;
   };
   arena.result = take(sizeof(abi::ResultPage));
-  arena.slots = take(uint64_t{cpus} * sizeof(abi::CpuSlot));
-  arena.boot_ring_records = kBootRingRecordsPerCpu * cpus + kBootRingRecordsFixed;
+  arena.slots = take(uint64_t{needs.cpus} * sizeof(abi::CpuSlot));
+  arena.boot_ring_records = static_cast<uint32_t>(kBootRingRecordsPerCpu * needs.cpus +
+                                                  kBootRingRecordsFixed + needs.boot_records);
   arena.boot_ring = take(uint64_t{arena.boot_ring_records} * sizeof(abi::TraceRecord));
-  arena.percpu_stride_bytes = kPerCpuStrideBytes;
-  arena.percpu_ring_records = kPerCpuRingRecords;
-  arena.percpu = take(uint64_t{cpus} * kPerCpuStrideBytes);
-  arena.end = Gpa(next);
+  arena.percpu_stride_bytes = stride_bytes;
+  arena.percpu_ring_records = static_cast<uint32_t>(kPerCpuRingRecords + needs.percpu_records);
+  arena.percpu = take(uint64_t{needs.cpus} * stride_bytes);
+  arena.end = arena.percpu + uint64_t{needs.cpus} * stride_bytes;
+  if (needs.heap_bytes != 0) {
+    arena.torture = take(sizeof(abi::TortureCounters));
+    arena.heap_bytes = RoundUp(needs.heap_bytes, kPageBytes);
+    arena.heap = take(arena.heap_bytes);
+    arena.end = Gpa(next);
+  }
   arena.ram_bytes = RoundUp(next, kLargePageBytes);
   return arena;
 }
 
-ArenaLayout PlanSimulatedArena(uint32_t cpus) {
-  constexpr uint32_t kStrideBytes = 51 * 64;
+}  // namespace
+
+ArenaLayout PlanArena(const ArenaNeeds& needs) {
+  const uint64_t front_and_ring =
+      kPerCpuFrontBytes + (kPerCpuRingRecords + needs.percpu_records) * sizeof(abi::TraceRecord);
+  // The stack has a page of its own, and what the ring leaves of the page before.
+  return Plan(needs, static_cast<uint32_t>(RoundUp(front_and_ring, kPageBytes) + kPageBytes));
+}
+
+ArenaLayout PlanSimulatedArena(const ArenaNeeds& needs) {
   // The guest's front of a block is 128 bytes (guest/kernel/percpu.h asserts it).
-  static_assert(128 + kPerCpuRingRecords * sizeof(abi::TraceRecord) <= kStrideBytes);
-  ArenaLayout arena = PlanArena(cpus);
-  arena.percpu_stride_bytes = kStrideBytes;
-  arena.end = arena.percpu + uint64_t{cpus} * kStrideBytes;
-  return arena;
+  const uint64_t lines =
+      (128 + (kPerCpuRingRecords + needs.percpu_records) * sizeof(abi::TraceRecord)) / 64 + 1;
+  return Plan(needs, static_cast<uint32_t>((lines | 1) * 64));
 }
 
 std::vector<std::byte> BuildBootParams(const RunConfig& config, const ArenaLayout& arena,

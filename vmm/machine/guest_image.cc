@@ -34,7 +34,7 @@ absl::StatusOr<GuestMemory> MemoryFor(const RunConfig& config, const ArenaLayout
 }  // namespace
 
 absl::StatusOr<ArenaLayout> LoadGuest(const RunConfig& config, Machine& machine) {
-  const ArenaLayout arena = PlanArena(config.topology.cpu_count());
+  const ArenaLayout arena = PlanArena(NeedsOf(config));
   ASSIGN_OR_RETURN(GuestMemory memory, MemoryFor(config, arena));
   ASSIGN_OR_RETURN(const LoadedImage image, LoadElf(GuestElf(), memory, "guest.elf"));
   if (!image.pvh_entry) return absl::InternalError("guest.elf: no PVH entry note");

@@ -47,6 +47,8 @@ struct RunConfig {
   bool kvm_icr = false;  // invalid interrupt commands do what KVM's own APIC does, not nothing
   abi::Scenario scenario = abi::Scenario::kSmpboot;
   uint64_t scenario_value = 0;
+  abi::KernelKnobs kernel;  // services: 1 with the scenarios from abi::Scenario::kHotplug on
+  abi::ScenarioKnobs scenario_knobs;
   abi::FaultSpec fault;                 // what to break, see abi::Fault
   std::vector<uint32_t> firmware_lies;  // CPUs whose CPUID shows another APIC ID than their APIC
   bool clock_known =

@@ -198,7 +198,7 @@ RunRecord RecordOfSimulated(const RunConfig& config, const ArenaLayout& arena, c
 
 absl::StatusOr<RunRecord> RunSimulated(const RunConfig& config, StopRequest& stop) {
   RETURN_IF_ERROR(CheckSimulated(config));
-  const ArenaLayout arena = PlanSimulatedArena(config.topology.cpu_count());
+  const ArenaLayout arena = PlanSimulatedArena(NeedsOf(config));
   sim::Options options = OptionsOf(config, arena);
   const uint32_t tsc_khz = options.tsc_khz;
   const std::unique_ptr<OutputStage> output = MakeOutputStage(config.serial_fd, kSerialBufferBytes);

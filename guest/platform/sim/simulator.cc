@@ -1,5 +1,6 @@
 #include "guest/platform/sim/simulator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -20,6 +21,26 @@ void Load(Machine& machine) {
        {&params.result_gpa, &params.slots_gpa, &params.percpu_gpa, &params.boot_ring_gpa}) {
     *address += reinterpret_cast<uint64_t>(base);
   }
+  for (uint64_t* address : {&params.heap_gpa, &params.torture_gpa}) {
+    if (*address != 0) *address += reinterpret_cast<uint64_t>(base);
+  }
+}
+
+// Zeroes what a machine may have written: its kernel, the areas that it shares with the VMM, and of
+// its heap, which is large, what was handed out.
+void ClearTraces(Memory& memory, uint64_t arena_end) {
+  const auto& kernel = *reinterpret_cast<const Kernel*>(memory.base() + abi::kImageGpa);
+  const auto& params = *reinterpret_cast<const abi::BootParams*>(memory.base() + abi::kParamsGpa);
+  if (params.heap_gpa != 0) {
+    const uint64_t heap = memory.OffsetOf(reinterpret_cast<const void*>(params.heap_gpa));
+    // Read as memory: no CPU runs that could pay for an access.
+    const uint64_t used =
+        std::min(*reinterpret_cast<const uint64_t*>(&kernel.heap_used), params.heap_bytes);
+    memory.Clear(heap, heap + used);
+    arena_end = heap;
+  }
+  memory.Clear(abi::kArenaGpa, arena_end);
+  memory.Clear(abi::kImageGpa, abi::kImageGpa + sizeof(Kernel));
 }
 
 }  // namespace
@@ -37,9 +58,7 @@ bool Simulator::Reset(Options options, std::string* error) {
       options.cpus.size() > backing->stacks.size()) {
     backing = nullptr;
   } else {
-    Memory& memory = backing->memory;
-    memory.Clear(abi::kImageGpa, abi::kImageGpa + sizeof(Kernel));
-    memory.Clear(abi::kArenaGpa, options.memory_bytes);
+    ClearTraces(backing->memory, machine_->options().memory_bytes);
   }
   machine_ = std::make_unique<Machine>(std::move(options), kKernelProgram, std::move(backing));
   if (!machine_->Reserve(error)) return false;

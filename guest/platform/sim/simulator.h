@@ -3,7 +3,7 @@
 // on the host: the same Options give the same records, byte for byte.
 //
 // Memory is as on KVM, with the host address base() in the place of guest-physical address 0; the
-// four addresses in BootParams are moved by that much when the machine is made.
+// addresses in BootParams are moved by that much when the machine is made.
 #pragma once
 
 #include <cstddef>
