@@ -72,6 +72,20 @@ struct ScenarioKnobs {
   uint8_t pad[5] = {};
 };
 
+// What each scenario leaves for the VMM's reports, in events and counters:
+//   smt      Each round takes each approach in the order of its number: kSmtBegin .. kSmtEnd to
+//            smt_threads, then kSmtBegin .. kSmtEnd back to all threads. One switch at a time.
+//   hotplug  kHotplugBegin .. kHotplugEnd of each operation, off then on.
+//   scale    One writer on each of the first `writers` CPUs, bound. kScaleBegin on its CPU once all
+//            have started; each measurement kSyncBegin .. kSyncEnd there (async: around the call);
+//            kScaleEnd once every writer has `measurements` of them. Nobody else calls
+//            Synchronize on these CPUs meanwhile.
+//   ref      kRefPoint once a round.
+//   callrcu  kScaleBegin before the first callback is queued, kScaleEnd after all have run;
+//            callbacks_queued, callbacks_run; kWorkerPinned, kWorkerRanAway.
+//   torture  TortureCounters: all callbacks have run when it ends (callbacks_run equals
+//            callbacks_queued), every CPU is online again; kHotplugBegin .. kHotplugEnd as above.
+
 // Counters that `rcu torture` and `rcu callrcu` leave. The guest owns them; read after the end.
 struct TortureCounters {
   uint64_t pipe[11];   // Reader Pipe: how many grace periods a reader saw its element go through

@@ -9,8 +9,8 @@
 namespace sipi {
 namespace {
 
-// All rings together: what leaves room for the rest in a guest's first 3 GiB; the simulator's memory
-// is address space only until it is touched.
+// All rings together: what leaves room for the rest in a guest's first 3 GiB; the simulator's
+// memory is address space only until it is touched.
 constexpr uint64_t kRingBudgetBytes = uint64_t{1} << 30;
 constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{4} << 30;
 
@@ -26,8 +26,8 @@ constexpr uint64_t kCallbackHeapLimitBytes = uint64_t{512} << 20;
 constexpr uint64_t kControlRecordsPerOperation = 192;
 constexpr uint64_t kOwnRecordsPerOperation = 128;
 constexpr uint64_t kGpRecordsPerOperation = 16;
-// One timed grace period of one writer, with the switches and wake-ups around it. Writers go on until
-// the slowest is done, so some measure many times the number asked for.
+// One timed grace period of one writer, with the switches and wake-ups around it. Writers go on
+// until the slowest is done, so some measure many times the number asked for.
 constexpr uint64_t kRecordsPerMeasurement = 32;
 constexpr uint64_t kFastestToSlowest = 10;
 constexpr uint64_t kServiceRecords = 2048;  // boot, threads, idle

@@ -14,10 +14,9 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kLargePageBytes = 2ull << 20;
 
-// A per-CPU block is two pages, where only bring-up is traced. The first holds what the guest keeps at its front (its header and a
-// few words of its own) and the ring; the second, and what the ring leaves of the first, the stack.
-// An AP emits some 40 records in a bring-up.
-constexpr uint32_t kPerCpuStrideBytes = 2 * kPageBytes;
+// A per-CPU block is two pages, where only bring-up is traced. The first holds what the guest keeps
+// at its front (its header and a few words of its own) and the ring; the second, and what the ring
+// leaves of the first, the stack. An AP emits some 40 records in a bring-up.
 constexpr uint32_t kPerCpuFrontBytes = 256;
 constexpr uint32_t kPerCpuRingRecords = 192;
 static_assert(kPerCpuFrontBytes + kPerCpuRingRecords * sizeof(abi::TraceRecord) <= kPageBytes);

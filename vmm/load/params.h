@@ -36,12 +36,12 @@ struct ArenaNeeds {
   uint64_t heap_bytes = 0;  // 0: a kernel without services, which also has no torture counters
 };
 
-// What a run of this configuration will need. Rings are cut where all of them together would get too
-// large for a guest's RAM; what does not fit then counts as lost (guest/abi/trace.h).
+// What a run of this configuration will need. Rings are cut where all of them together would get
+// too large for a guest's RAM; what does not fit then counts as lost (guest/abi/trace.h).
 ArenaNeeds NeedsOf(const RunConfig& config);
 
-// The guest maps its first 4 GiB, so all of it lies below the RAM's hole at 3 GiB: the ring sizes of
-// NeedsOf see to it up to 4,096 CPUs.
+// The guest maps its first 4 GiB, so all of it lies below the RAM's hole at 3 GiB: the ring sizes
+// of NeedsOf see to it up to 4,096 CPUs.
 ArenaLayout PlanArena(const ArenaNeeds& needs);
 
 // The same for the simulator, whose CPUs have stacks of their own: smaller blocks, an odd number of
