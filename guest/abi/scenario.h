@@ -86,6 +86,11 @@ struct ScenarioKnobs {
 //   torture  TortureCounters: all callbacks have run when it ends (callbacks_run equals
 //            callbacks_queued), every CPU is online again; kHotplugBegin .. kHotplugEnd as above.
 
+// kScenario's values by which exploration's scenarios tell the simulator where its choices of a
+// schedule begin and end (guest/platform/sim/chaos.h).
+inline constexpr uint32_t kMarkChoices = 0xc0000001;
+inline constexpr uint32_t kMarkNoChoices = 0xc0000002;
+
 // Counters that `rcu torture` and `rcu callrcu` leave. The guest owns them; read after the end.
 struct TortureCounters {
   uint64_t pipe[11];   // Reader Pipe: how many grace periods a reader saw its element go through

@@ -23,6 +23,8 @@ void RunScenario(PerCpu& self) {
     case abi::Scenario::kRefScale:
     case abi::Scenario::kCallRcu:
     case abi::Scenario::kTorture:
+    case abi::Scenario::kRcuExplore:
+    case abi::Scenario::kExpHotplug:
       SIPI_PANIC("a scenario that this guest does not have");
   }
   if (kernel.params->fault.kind == abi::Fault::kHaltAll) CallAll(self, CallFunction::kHalt);
