@@ -49,6 +49,8 @@ void UnexpediteGp(Kernel& kernel);
 bool GpIsExpedited(Kernel& kernel);
 bool GpIsNormal(Kernel& kernel);       // rcu_normal wins, but before the scheduler runs
 void EndInkernelBoot(Kernel& kernel);  // drops the boot's own expediting
+// rcu_normal_wake_from_gp from now on; what it was. Any context.
+bool SetNormalWakeFromGp(Kernel& kernel, bool on);
 
 // --- Set-up and what the scheduler tells RCU. Interrupts off unless said otherwise.
 void Init(Kernel& kernel);  // boot CPU, before any other CPU runs: tree and per-CPU data
