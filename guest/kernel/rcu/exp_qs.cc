@@ -1,7 +1,7 @@
 // Quiescent states of expedited grace periods: what the IPI finds on the CPU that it asks, and the
 // reports that follow, from leaf to root.
 #include "guest/kernel/rcu/exp.h"
-#include "guest/kernel/sched/resched.h"
+#include "guest/kernel/sched/thread.h"
 
 namespace sipi::rcu {
 namespace {
@@ -26,6 +26,9 @@ bool ReportUp(Node& start) {
   return false;
 }
 
+// The CPU was idle until this interrupt, and no other is below it.
+bool InterruptedIdle(const Data& data) { return data.idle && data.irq_nesting <= 1; }
+
 // The CPU is to report at its next context switch, and shall have one soon.
 void ReportLater(PerCpu& self, Data& data) {
   data.cpu_no_qs_exp = true;
@@ -33,18 +36,20 @@ void ReportLater(PerCpu& self, Data& data) {
   SetNeedResched(self);
 }
 
-// Nothing tells whether the interrupted thread is in a reader but preemption, where that is counted.
+// Nothing but the count of preemption, where there is one, tells that the interrupted thread is in no
+// reader.
 void AskNonPreemptible(PerCpu& self, Data& data) {
-  if (CanPreempt(self) || InterruptedIdle(self)) return ReportExpCpu(self);
+  const abi::Preemption preemption = self.kernel->kernel_knobs().preemption;
+  const bool counts = preemption == abi::Preemption::kFull || preemption == abi::Preemption::kLazy;
+  if (counts && self.current->preempt_count == 0) return ReportExpCpu(self);
   ReportLater(self, data);
 }
 
 void AskPreemptible(PerCpu& self, Data& data) {
-  Thread& thread = *CurrentThread();
+  Thread& thread = *self.current;
   if (thread.rcu.read_nesting == 0) {
-    // Where preemption is disabled an updater may count on that as on a reader.
-    if (CanPreempt(self) || InterruptedIdle(self)) return ReportExpCpu(self);
-    return ReportLater(self, data);
+    // An updater may count on disabled preemption as on a reader.
+    return thread.preempt_count == 0 ? ReportExpCpu(self) : ReportLater(self, data);
   }
   Node& leaf = *data.leaf;
   IrqSpinGuard guard(*self.kernel, leaf.lock);
@@ -86,6 +91,7 @@ void ExpHandler(void*) {
   const uint64_t waited_for = data.leaf->expmask.Load(std::memory_order_acquire);
   // An IPI of a grace period that is over, or a second one.
   if ((waited_for & data.grpmask) == 0 || data.cpu_no_qs_exp) return;
+  if (InterruptedIdle(data)) return ReportExpCpu(self);
   data.state->preemptible ? AskPreemptible(self, data) : AskNonPreemptible(self, data);
 }
 
