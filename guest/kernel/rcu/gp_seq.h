@@ -40,6 +40,10 @@ constexpr bool SeqDoneExact(uint64_t seq, uint64_t snap) {
   constexpr uint64_t kGuard = 3 * kSeqStateMask + 1;  // a fresh snapshot is at most 7 ahead
   return SeqGe(seq, snap) || SeqLt(seq, snap - kGuard);
 }
+// Has the grace period begun whose end is the snapshot `snap`?
+constexpr bool SeqSnapStarted(uint64_t seq, uint64_t snap) {
+  return SeqLt((snap - 1) & ~kSeqStateMask, seq);
+}
 // Has a grace period started since the counter was `seq_then`, or ended?
 constexpr bool SeqStartedSince(uint64_t now, uint64_t then) {
   return SeqLt((then + kSeqStateMask) & ~kSeqStateMask, now);

@@ -30,15 +30,23 @@ void ReportQsCpu(PerCpu& self);
 // The CPU looks at its leaf's gp_seq: advances its callbacks, notes a new grace period. True: the
 // kthread has to be woken for another. Locked (the leaf).
 bool NoteGpChangesLocked(Node& leaf, Data& data);
-void NoteGpChanges(PerCpu& self);  // takes the lock if it must, and wakes. Interrupts off
+// Takes the lock if it must, and wakes. Interrupts off.
+void NoteGpChanges(PerCpu& self);
+// Notes a new grace period, and reports if it can. Interrupts off.
+void CheckQuiescentState(PerCpu& self);
 
 // --- Grace periods to come (gp.cc).
-// Asks for the grace period that ends at `gp_seq`, from `node` up. Locked; on return still locked,
+// Asks for the grace period that ends at `gp_seq`, from `start` up. Locked; on return still locked,
 // only that node. True: the kthread is to be woken.
 bool StartFutureGp(Node& start, Data& data, uint64_t gp_seq);
+// Asks for a full grace period from now on. Returns gp_seq at its end. Any context.
+uint64_t RequestGp(State& state);
 void WakeGpThread(State& state);  // no node's lock held
 // The kthread's loop.
 void GpThread(void* state);
+bool GpInit(State& state);
+void FqsLoop(State& state);
+void GpCleanup(State& state);
 // Asks for a scan now. No node's lock held.
 void ForceQuiescentState(State& state);
 bool GpInProgress(State& state);
@@ -50,21 +58,32 @@ void SynchronizeNormal(State& state);
 void PolledGpStart(State& state, uint64_t* snap);
 void PolledGpEnd(State& state, uint64_t* snap);
 
-// --- Callbacks (callbacks.cc). Interrupts off.
-bool AdvanceCallbacks(Data& data);     // the leaf locked
-bool AccelerateCallbacks(Data& data);  // likewise; true: wake the kthread
+// --- Callbacks (callbacks.cc). Interrupts off, on the data's own CPU. `node`, the leaf or the root,
+// is locked. True: the kthread is to be woken.
+bool AdvanceCallbacks(Node& node, Data& data);
+bool AccelerateCallbacks(Node& node, Data& data);
 void AccelerateCallbacksUnlocked(Data& data);
-void RunCallbacks(PerCpu& self);  // interrupts on
+// Runs those that can run, up to a limit. Interrupts on, preemption disabled.
+void RunCallbacks(PerCpu& self);
+bool CallbacksReady(Data& data);  // or would be, after RunCore
 // callback_count follows callbacks.length().
 void PublishCallbackCount(Data& data);
 
-// --- Blocked readers (blocked.cc).
-// The running thread leaves its outermost reader, and something is to be looked at.
-void ReadUnlockSpecial(Thread& thread);
-// Threads of the leaf that hold the normal grace period up. The leaf locked, or a glimpse.
-inline bool HasGpTasks(const Node& leaf) { return leaf.gp_tasks != nullptr; }
+// --- Blocked readers (blocked.cc). Interrupts off.
+// The running thread, inside a reader, gives up this CPU: onto the leaf's list.
+void QueueBlockedReader(PerCpu& self, Thread& thread);
+// Reports what the running thread or CPU has put off; it is in no reader.
+void ReportDeferredQs(PerCpu& self);
 // A new grace period waits for all who are on the list by now. Locked.
 void CheckBlockedTasksAtInit(Node& leaf);
+
+// --- Waits (sync.cc).
+// A grace period that nobody can be in the way of, where nothing can run beside the caller: counts.
+void PassVacuousGp(State& state);
+// The kthread, before a grace period's gp_seq starts.
+void TakeSyncWaiters(State& state);
+// The kthread, after its end.
+void WakeSyncWaiters(State& state);
 
 // --- barrier_lock held: a CPU's callbacks are to have a barrier's among them (barrier.cc).
 void EntrainBarrier(Data& data);

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "guest/kernel/rcu/gp_seq.h"
-#include "guest/kernel/rcu/task.h"
+#include "guest/kernel/rcu/head.h"
 
 namespace sipi::rcu {
 

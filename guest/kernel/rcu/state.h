@@ -1,7 +1,7 @@
 // RCU's own data: the tree of nodes, what each CPU has, and the machine's one State. Who may touch
 // a field is said at each group; docs/rcu.md explains how they work together.
 //
-// Locks, outermost first: State::barrier_lock, Node::ofl_lock, then Node::lock from the leaf to the
+// Locks, outermost first: Node::ofl_lock, State::barrier_lock, then Node::lock from the leaf to the
 // root (never two nodes of one level). All are taken with interrupts off, all are held for a few
 // instructions, and nobody is woken while one is held but where said so.
 #pragma once
@@ -10,6 +10,7 @@
 
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/rcu/segcblist.h"
+#include "guest/kernel/rcu/tree.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/kernel/sched/worker.h"
 
@@ -17,7 +18,6 @@ namespace sipi::rcu {
 
 struct State;
 
-inline constexpr uint32_t kMaxLevels = 14;     // 8,192 CPUs at a fan-out of 2
 inline constexpr uint32_t kExpWaitQueues = 4;  // by the grace period's number
 
 // Work of a node, and of one expedited grace period.
@@ -30,6 +30,15 @@ struct ExpGpWork : Work {
   uint64_t sequence = 0;  // that it is to end
 };
 
+// Callbacks: how many run in one go; from how many on a CPU stops being patient, and when it is again;
+// and a go is at least this power of two's part of those that wait (Linux's defaults).
+inline constexpr uint64_t kBatchLimit = 10;
+inline constexpr uint64_t kBatchLimitMax = 10000;
+inline constexpr uint64_t kHighMark = 10000;
+inline constexpr uint64_t kLowMark = 100;
+inline constexpr uint64_t kOverload = 2 * kHighMark;
+inline constexpr uint32_t kBatchDivisor = 7;
+
 // One node of the tree. A leaf's masks have a bit per CPU, an inner node's one per child.
 struct alignas(64) Node {
   SpinLock lock;
@@ -37,6 +46,7 @@ struct alignas(64) Node {
   platform::Atomic<uint64_t> qsmask{0};   // the normal grace period still waits for these
   platform::Atomic<uint64_t> expmask{0};  // the expedited one does
   platform::Atomic<uint64_t> gp_seq{0};   // State::gp_seq as this node has seen it
+  platform::Atomic<uint64_t> overload_mask{0};  // leaves: CPUs with far too many callbacks
   // Guarded by `lock`.
   uint64_t qsmaskinit = 0;       // qsmask at the beginning of the grace period that runs
   uint64_t qsmaskinitnext = 0;   // CPUs from `starting` to `dead`: of the next one
@@ -76,6 +86,8 @@ struct alignas(64) Node {
   NodeWork exp_poll_work;                      // grace periods for pollers
   bool exp_need_flush = false;                 // exp_work was queued for this grace period
 
+  WaitQueue sync_wq;  // leaves: synchronize_rcu() of their CPUs sleeps here (sync.cc)
+
   bool IsLeaf() const;
   bool IsRoot() const { return parent == nullptr; }
   uint32_t CpuCount() const { return grphi - grplo + 1; }
@@ -99,9 +111,9 @@ struct alignas(64) Data {
   uint32_t irq_nesting = 0;       // interrupts within interrupts, those on an idle CPU included
   uint64_t gp_start_jiffies = 0;  // when it noticed gp_seq
   SegCbList callbacks;
-  uint64_t batch_limit = 0;        // blimit: callbacks run in one go
-  uint64_t length_last_check = 0;  // qlen_last_fqs_check
-  uint64_t fqs_count_snap = 0;     // n_force_qs_snap
+  uint64_t batch_limit = kBatchLimit;  // callbacks run in one go
+  uint64_t length_last_check = 0;      // qlen_last_fqs_check
+  uint64_t fqs_count_snap = 0;         // n_force_qs_snap
 
   // --- Words that other CPUs look at or set.
   // Odd: RCU watches this CPU. Even: it is idle, which is a quiescent state that lasts. Stepped at
@@ -151,8 +163,11 @@ enum class SchedulerState : uint32_t {
   kRunning = 2,
 };
 
-// A normal synchronize_rcu() that the grace-period kthread wakes (sync.cc).
-struct SyncWaiter;
+// Waiters in the order in which they came.
+struct SyncList {
+  SyncWaiter* first = nullptr;
+  SyncWaiter* last = nullptr;
+};
 
 struct State {
   Kernel* kernel = nullptr;
@@ -179,9 +194,9 @@ struct State {
   // --- Normal grace periods. Written by the grace-period kthread.
   alignas(64) platform::Atomic<uint64_t> gp_seq{kInitialGpSeq};
   platform::Atomic<uint64_t> gp_start_jiffies{0};
-  platform::Atomic<uint32_t> gp_state{0};  // GpState
+  platform::Atomic<uint32_t> gp_state{0};   // GpState
+  platform::Atomic<uint64_t> fqs_count{0};  // n_force_qs: scans ever
   Thread* gp_thread = nullptr;
-  uint64_t fqs_count = 0;       // n_force_qs: scans ever
   uint64_t gp_max_jiffies = 0;  // the longest yet
   uint64_t next_stall_jiffies = 0;
   uint64_t first_urge_jiffies = 0;  // jiffies_resched
@@ -197,8 +212,17 @@ struct State {
   platform::Atomic<uint64_t> gp_seq_polled{kInitialGpSeq};
   uint64_t gp_seq_polled_exp_snap = 0;
 
-  // --- synchronize_rcu() without callbacks (sync.cc).
-  struct SyncState* sync = nullptr;
+  // --- synchronize_rcu() whose waiters the grace-period kthread wakes (sync.cc).
+  SpinLock sync_lock;
+  // Guarded by sync_lock: who waits for the next grace period, for the one that runs, and who is
+  // still to be woken after one.
+  SyncList sync_next;
+  SyncList sync_now;
+  SyncList sync_done;
+  platform::Atomic<uint32_t> sync_count{0};    // all of these
+  platform::Atomic<uint32_t> sync_latched{0};  // too many: use callbacks until there are none
+  Worker sync_worker;
+  Work sync_work;
 
   // --- rcu_barrier() (barrier.cc).
   Mutex barrier_mutex;

@@ -1,7 +1,10 @@
-// What RCU keeps in each thread, and in each object that is to be freed.
+// What RCU keeps in each thread.
 #pragma once
 
 #include <cstdint>
+
+#include "guest/kernel/rcu/head.h"
+#include "guest/platform/platform.h"
 
 namespace sipi {
 struct Thread;
@@ -10,12 +13,6 @@ struct Thread;
 namespace sipi::rcu {
 
 struct Node;
-
-// Embedded in what call_rcu() frees.
-struct Head {
-  Head* next = nullptr;
-  void (*function)(Head&) = nullptr;
-};
 
 // What the outermost rcu_read_unlock() has to look at. Set by the thread's own CPU, from interrupts
 // too: so each is a byte of its own.
@@ -28,6 +25,14 @@ struct Special {
   bool any() const { return (blocked | need_qs | exp_hint | deferred_qs) != 0; }
 };
 
+// A synchronize_rcu() of this thread's: one at a time.
+struct SyncWaiter {
+  Head head;  // first: by callback
+  Thread* thread = nullptr;
+  SyncWaiter* next = nullptr;
+  platform::Atomic<uint32_t> done{0};
+};
+
 struct TaskState {
   // Touched by the thread itself only.
   uint32_t read_nesting = 0;
@@ -36,6 +41,7 @@ struct TaskState {
   Node* blocked_node = nullptr;
   Thread* next_blocked = nullptr;
   Thread* previous_blocked = nullptr;
+  SyncWaiter sync;
 };
 
 }  // namespace sipi::rcu
