@@ -21,6 +21,7 @@ struct Hotplug;
 struct Thread;
 namespace rcu {
 struct State;
+struct Head;
 }
 
 struct Kernel {
@@ -59,6 +60,7 @@ struct Kernel {
   platform::Atomic<uint64_t> heap_used{0};
   Scheduler* scheduler = nullptr;
   rcu::State* rcu = nullptr;
+  rcu::Head* rcu_early = nullptr;  // callbacks from before rcu::Init, the last first
   Hotplug* hotplug = nullptr;
 
   abi::CpuSlot& slot(CpuNumber cpu) const { return slots[cpu.value]; }

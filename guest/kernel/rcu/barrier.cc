@@ -13,8 +13,8 @@ void Count(State& state, uint32_t done) {
 }
 
 void BarrierCallback(Head& head) {
-  auto& data = *reinterpret_cast<Data*>(reinterpret_cast<std::byte*>(&head) -
-                                        offsetof(Data, barrier_head));
+  auto& data =
+      *reinterpret_cast<Data*>(reinterpret_cast<std::byte*>(&head) - offsetof(Data, barrier_head));
   Count(*data.state, 1);
 }
 
@@ -25,8 +25,8 @@ void EntrainHere(void* argument) {
   EntrainBarrier(data);
 }
 
-// The leaf's CPUs without callbacks, and those that are gone, at once; returns those that must do it
-// themselves. A leaf's worth under one lock: with many CPUs the lock is what costs.
+// The leaf's CPUs without callbacks, and those that are gone, at once; returns those that must do
+// it themselves. A leaf's worth under one lock: with many CPUs the lock is what costs.
 uint64_t EntrainLeaf(State& state, Node& leaf) {
   IrqSpinGuard guard(*state.kernel, state.barrier_lock);
   const uint64_t barrier = state.barrier_seq.Load(std::memory_order_relaxed);

@@ -60,8 +60,8 @@ void QueueBlockedReader(PerCpu& self, Thread& thread) {
   thread.rcu.blocked_node = &leaf;
   const bool blocks_gp = (leaf.qsmask.Load(std::memory_order_relaxed) & data.grpmask) != 0;
   const bool blocks_exp = (leaf.expmask.Load(std::memory_order_relaxed) & data.grpmask) != 0;
-  switch (PlaceOfBlocked(leaf.gp_tasks != nullptr, leaf.exp_tasks != nullptr, blocks_gp,
-                         blocks_exp)) {
+  switch (
+      PlaceOfBlocked(leaf.gp_tasks != nullptr, leaf.exp_tasks != nullptr, blocks_gp, blocks_exp)) {
     case BlockedPlace::kFirst:
       LinkBefore(leaf, thread, leaf.blocked_first);
       break;
@@ -96,8 +96,8 @@ void ReportDeferredQs(PerCpu& self) {
 }
 
 void ReadUnlockSpecial(Thread& thread) {
-  // Where interrupts or preemption are disabled the reader in effect goes on; and the caller may hold
-  // a lock that a wake-up takes.
+  // Where interrupts or preemption are disabled the reader in effect goes on; and the caller may
+  // hold a lock that a wake-up takes.
   const bool may_report = platform::IrqsEnabled() && thread.preempt_count == 0;
   IrqGuard irq;
   PerCpu& self = platform::ThisCpu();

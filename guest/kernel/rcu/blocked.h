@@ -1,7 +1,8 @@
 // Where a reader that loses its CPU goes on its leaf's list. The list has the youngest first, and a
 // pointer into it per kind of grace period: whoever stands from there to the end holds it up. So a
 // thread must stand before a pointer that it has nothing to do with, at or behind one that it has;
-// what is behind a new pointer is held up as well, whether it must or not: so as little as possible.
+// what is behind a new pointer is held up as well, whether it must or not: so as little as
+// possible.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ constexpr BlockedPlace PlaceOfBlocked(bool gp_tasks, bool exp_tasks, bool blocks
   using enum BlockedPlace;
   // Index: gp_tasks 8, exp_tasks 4, blocks_gp 2, blocks_exp 1.
   constexpr BlockedPlace kTable[16] = {
-      kFirst,          // nobody waits for it
-      kLast,           // the first that an expedited one waits for: nobody else is to stand behind it
+      kFirst,  // nobody waits for it
+      // the first that an expedited one waits for: nobody else is to stand behind it
+      kLast,
       kLast,           // the first that the normal one waits for: likewise
       kLast,           // the first that both wait for
       kFirst,          // exp_tasks has nothing to do with it

@@ -5,8 +5,8 @@
 namespace sipi::rcu {
 namespace {
 
-constexpr uint32_t kTimeCheckEvery = 32;         // callbacks
-constexpr uint64_t kBatchNs = 3 * 1000 * 1000;   // rcu_resched_ns
+constexpr uint32_t kTimeCheckEvery = 32;        // callbacks
+constexpr uint64_t kBatchNs = 3 * 1000 * 1000;  // rcu_resched_ns
 
 GpPair SnapBoth(State& state) {
   return {SeqSnap(state.gp_seq.Load(std::memory_order_seq_cst)),
@@ -25,9 +25,8 @@ void CheckOverload(Data& data, const Head& newest) {
     // The callbacks wait for a grace period that nobody has tried to hurry since the last look.
     data.batch_limit = kBatchLimitMax;
     const uint64_t scans = state.fqs_count.Load(std::memory_order_relaxed);
-    const bool newest_is_first = data.callbacks.SegmentEmpty(SegCbList::kWait) &&
-                                 data.callbacks.length() == 1 && newest.next == nullptr;
-    if (scans == data.fqs_count_snap && !newest_is_first) ForceQuiescentState(state);
+    const bool others_wait = data.callbacks.FirstPending() != &newest;
+    if (scans == data.fqs_count_snap && others_wait) ForceQuiescentState(state);
     data.fqs_count_snap = state.fqs_count.Load(std::memory_order_relaxed);
   }
   data.length_last_check = data.callbacks.length();

@@ -13,8 +13,8 @@ uint64_t SnapExpSequence(State& state);
 bool ExpWorkersRun(State& state);
 
 // --- exp_select.cc
-// Finds out which CPUs and blocked readers are to be waited for, and asks those CPUs. Thread context,
-// exp_mutex held. On return every leaf has been asked.
+// Finds out which CPUs and blocked readers are to be waited for, and asks those CPUs. Thread
+// context, exp_mutex held. On return every leaf has been asked.
 void SelectExpCpus(State& state);
 void SelectWorkFunction(Work& work);
 

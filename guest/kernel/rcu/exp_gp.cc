@@ -3,7 +3,8 @@
 // for a grace period.
 //
 // One at a time holds exp_mutex, from its start until it has seen it end. The sequence is even with
-// the state bits 0 between them. Waking goes on under exp_wake_mutex, while the next may have begun.
+// the state bits 0 between them. Waking goes on under exp_wake_mutex, while the next may have
+// begun.
 #include "guest/kernel/rcu/exp.h"
 
 namespace sipi::rcu {
@@ -54,8 +55,8 @@ bool Claim(State& state, Node& node, uint64_t sequence) {
 }
 
 // Of all who want the grace period that ends at `sequence`, one comes out true, with exp_mutex held
-// and the grace period begun. The others come out when it is over: each has met, on its way from its
-// leaf to the root, a node where another one had been for as much.
+// and the grace period begun. The others come out when it is over: each has met, on its way from
+// its leaf to the root, a node where another one had been for as much.
 bool FunnelLock(State& state, uint64_t sequence) {
   Node& leaf = EntryLeaf();
   const auto wanted = [sequence](Node& node) {

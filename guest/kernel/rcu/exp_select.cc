@@ -1,11 +1,12 @@
-// Expedited selection: of which CPUs, and of which blocked readers, an expedited grace period has to
-// wait. Leaf by leaf, in parallel where the knob says so.
+// Expedited selection: of which CPUs, and of which blocked readers, an expedited grace period has
+// to wait. Leaf by leaf, in parallel where the knob says so.
 //
 // CPUs come and go meanwhile, and no lock keeps them: that of hotplug may be held by somebody who
-// waits for this very grace period. A CPU counts from ReportCpuStarting on, which sets its bit under
-// the leaf's lock, until ReportCpuDead, which takes it back under that lock; between, and only
-// between, readers can run there. So a CPU without the bit needs no asking, and one with the bit
-// that cannot be asked is about to lose it or to become reachable: it is asked again a jiffy later.
+// waits for this very grace period. A CPU counts from ReportCpuStarting on, which sets its bit
+// under the leaf's lock, until ReportCpuDead, which takes it back under that lock; between, and
+// only between, readers can run there. So a CPU without the bit needs no asking, and one with the
+// bit that cannot be asked is about to lose it or to become reachable: it is asked again a jiffy
+// later.
 #include "guest/kernel/rcu/exp.h"
 #include "guest/kernel/sched/smp_call.h"
 

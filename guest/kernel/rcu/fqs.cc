@@ -18,8 +18,7 @@ void Urge(const Scan& scan, Data& data) {
   State& state = scan.state;
   const uint64_t patience = state.jiffies_to_sched_qs;
   const bool overdue = scan.now_jiffies > state.first_urge_jiffies;
-  const bool heavy =
-      scan.age_jiffies > 2 * patience || overdue || state.callback_overload != 0;
+  const bool heavy = scan.age_jiffies > 2 * patience || overdue || state.callback_overload != 0;
   if (heavy && data.need_heavy_qs.Load(std::memory_order_relaxed) == 0) {
     data.need_heavy_qs.Store(1, std::memory_order_release);
     data.urgent_qs.Store(1, std::memory_order_release);

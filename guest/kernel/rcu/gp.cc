@@ -158,8 +158,9 @@ bool GpInit(State& state) {
   state.next_stall_jiffies = now + state.stall_jiffies;
   state.first_urge_jiffies = now + state.stall_jiffies / 2;
   TakeSyncWaiters(state);
-  // Before the CPUs are looked at: an incoming CPU that the scan missed then begins its readers after
-  // the start, and what they find has been there since (docs/rcu.md, "The order at the beginning").
+  // Before the CPUs are looked at: an incoming CPU that the scan missed then begins its readers
+  // after the start, and what they find has been there since (docs/rcu.md, "The order at the
+  // beginning").
   const uint64_t gp_seq = SeqStarted(state.gp_seq.Load(std::memory_order_relaxed));
   state.gp_seq.Store(gp_seq, std::memory_order_seq_cst);
   {
@@ -219,11 +220,12 @@ void GpCleanup(State& state) {
     platform::Trace(abi::TraceEvent::kGpEnd, 0, static_cast<uint32_t>(gp_seq));
     SetGpState(state, GpState::kIdle);
     if (SeqLt(root.gp_seq.Load(std::memory_order_relaxed), root.gp_seq_needed)) more = true;
+    if (HasSyncWaiters(state)) more = true;
     // Behind the counter: whatever this CPU's callbacks get now is right.
     if (AccelerateCallbacks(root, DataOf(platform::ThisCpu()))) more = true;
-    state.gp_flags.Store(more ? kGpFlagInit
-                              : state.gp_flags.Load(std::memory_order_relaxed) & kGpFlagInit,
-                         std::memory_order_seq_cst);
+    state.gp_flags.Store(
+        more ? kGpFlagInit : state.gp_flags.Load(std::memory_order_relaxed) & kGpFlagInit,
+        std::memory_order_seq_cst);
   }
   WakeSyncWaiters(state);
 }
@@ -233,9 +235,8 @@ void GpThread(void* argument) {
   for (;;) {
     do {
       SetGpState(state, GpState::kWaitGps);
-      state.gp_wq.Wait([&] {
-        return (state.gp_flags.Load(std::memory_order_seq_cst) & kGpFlagInit) != 0;
-      });
+      state.gp_wq.Wait(
+          [&] { return (state.gp_flags.Load(std::memory_order_seq_cst) & kGpFlagInit) != 0; });
       SetGpState(state, GpState::kDoneGps);
     } while (!GpInit(state));
     FqsLoop(state);

@@ -58,8 +58,8 @@ void SynchronizeNormal(State& state);
 void PolledGpStart(State& state, uint64_t* snap);
 void PolledGpEnd(State& state, uint64_t* snap);
 
-// --- Callbacks (callbacks.cc). Interrupts off, on the data's own CPU. `node`, the leaf or the root,
-// is locked. True: the kthread is to be woken.
+// --- Callbacks (callbacks.cc). Interrupts off, on the data's own CPU. `node`, the leaf or the
+// root, is locked. True: the kthread is to be woken.
 bool AdvanceCallbacks(Node& node, Data& data);
 bool AccelerateCallbacks(Node& node, Data& data);
 void AccelerateCallbacksUnlocked(Data& data);
@@ -82,8 +82,11 @@ void CheckBlockedTasksAtInit(Node& leaf);
 void PassVacuousGp(State& state);
 // The kthread, before a grace period's gp_seq starts.
 void TakeSyncWaiters(State& state);
+// Some came too late for that. The root may be locked; interrupts off.
+bool HasSyncWaiters(State& state);
 // The kthread, after its end.
 void WakeSyncWaiters(State& state);
+void SpawnSyncThread(State& state);  // within SpawnThreads
 
 // --- barrier_lock held: a CPU's callbacks are to have a barrier's among them (barrier.cc).
 void EntrainBarrier(Data& data);

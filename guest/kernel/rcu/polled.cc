@@ -1,7 +1,7 @@
 // Polled and conditional grace periods: a cookie now, and later the question whether a grace period
 // has passed since. The short cookie counts periods of either kind in one counter, gp_seq_polled;
-// of two that overlap only the one that began it ends it, so it may ask for one more than needed. The
-// full cookie has both kinds' own counters and misses nothing.
+// of two that overlap only the one that began it ends it, so it may ask for one more than needed.
+// The full cookie has both kinds' own counters and misses nothing.
 #include "guest/kernel/rcu/exp.h"
 
 namespace sipi::rcu {

@@ -40,8 +40,7 @@ void PreemptibleTick(PerCpu& self, Thread& thread) {
 // Only a kernel that counts can tell that the interrupted code is no reader.
 void NonPreemptibleTick(PerCpu& self, Thread& thread) {
   const abi::Preemption preemption = self.kernel->kernel_knobs().preemption;
-  const bool counts =
-      preemption == abi::Preemption::kFull || preemption == abi::Preemption::kLazy;
+  const bool counts = preemption == abi::Preemption::kFull || preemption == abi::Preemption::kLazy;
   if (counts && thread.preempt_count == 0) NoteQs(self);
 }
 
@@ -90,8 +89,7 @@ void ReportQsCpu(PerCpu& self) {
     return leaf.lock.Unlock();
   }
   data.core_needs_qs = false;
-  if ((leaf.qsmask.Load(std::memory_order_relaxed) & data.grpmask) == 0)
-    return leaf.lock.Unlock();
+  if ((leaf.qsmask.Load(std::memory_order_relaxed) & data.grpmask) == 0) return leaf.lock.Unlock();
   const bool wake = AccelerateCallbacks(leaf, data);
   ForgetUrgency(data);
   ReportQsNode(leaf, data.grpmask, gp_seq);

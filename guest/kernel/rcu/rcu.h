@@ -54,6 +54,9 @@ bool SetNormalWakeFromGp(Kernel& kernel, bool on);
 
 // --- Set-up and what the scheduler tells RCU. Interrupts off unless said otherwise.
 void Init(Kernel& kernel);  // boot CPU, before any other CPU runs: tree and per-CPU data
+// Boot CPU, right after SchedInit where that comes later than Init: from here on a grace period is
+// more than being called (rcu_scheduler_starting).
+void SchedulerStarting(Kernel& kernel);
 void SpawnThreads(
     Kernel& kernel);  // thread context: grace-period kthread, workers (RCU_SCHEDULER_RUNNING)
 void NoteContextSwitch(PerCpu& self, Thread& leaving, bool preempted);

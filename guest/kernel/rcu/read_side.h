@@ -1,5 +1,5 @@
-// The read side, inline. Which flavour a machine has is a knob of its boot; benchmarks that want one
-// of them alone take its own functions.
+// The read side, inline. Which flavour a machine has is a knob of its boot; benchmarks that want
+// one of them alone take its own functions.
 #pragma once
 
 #include "guest/kernel/rcu/rcu.h"
@@ -9,8 +9,8 @@ namespace sipi::rcu {
 // In blocked.cc: the thread has left its outermost reader and something is to be looked at.
 [[gnu::noinline]] void ReadUnlockSpecial(Thread& thread);
 
-// Keeps the compiler from moving what is inside a reader out of it. The CPU need not be kept from it:
-// a grace period orders every CPU's accesses itself.
+// Keeps the compiler from moving what is inside a reader out of it. The CPU need not be kept from
+// it: a grace period orders every CPU's accesses itself.
 [[gnu::always_inline]] inline void CompilerBarrier() { asm volatile("" ::: "memory"); }
 
 // --- Preemptible: the thread counts.
@@ -22,7 +22,8 @@ namespace sipi::rcu {
   CompilerBarrier();
   const uint32_t nesting = --thread.rcu.read_nesting;
   CompilerBarrier();
-  if (nesting == 0 && thread.rcu.special.any()) [[unlikely]] ReadUnlockSpecial(thread);
+  if (nesting == 0 && thread.rcu.special.any()) [[unlikely]]
+    ReadUnlockSpecial(thread);
 }
 
 // --- Non-preemptible, in a kernel without preemption: nothing but that the compiler stays in it.
@@ -34,8 +35,8 @@ enum class ReaderKind : uint8_t { kNothing, kCounts, kDisablesPreemption };
 
 inline ReaderKind ReaderKindOf(const abi::KernelKnobs& knobs) {
   if (knobs.rcu_flavour == abi::RcuFlavour::kPreemptible) return ReaderKind::kCounts;
-  const bool preempts = knobs.preemption == abi::Preemption::kFull ||
-                        knobs.preemption == abi::Preemption::kLazy;
+  const bool preempts =
+      knobs.preemption == abi::Preemption::kFull || knobs.preemption == abi::Preemption::kLazy;
   return preempts ? ReaderKind::kDisablesPreemption : ReaderKind::kNothing;
 }
 

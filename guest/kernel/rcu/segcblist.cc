@@ -66,8 +66,8 @@ void SegCbList::Advance(const GpPair& now) {
   if (!HasPending()) return;
   uint32_t from = kWait;
   for (; from < kNext; ++from) {
-    const bool reached = SeqDone(now.normal, gp_[from].normal) ||
-                         SeqDone(now.expedited, gp_[from].expedited);
+    const bool reached =
+        SeqDone(now.normal, gp_[from].normal) || SeqDone(now.expedited, gp_[from].expedited);
     if (!reached) break;
     tails_[kDone] = tails_[from];
     seglen_[kDone] += seglen_[from];

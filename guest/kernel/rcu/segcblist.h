@@ -53,6 +53,7 @@ class SegCbList {
   bool HasReady() const { return tails_[kDone] != &head_; }              // some can run
   bool HasPending() const { return *tails_[kDone] != nullptr; }          // some wait
   bool HasUnassigned() const { return *tails_[kNextReady] != nullptr; }  // NEXT is not empty
+  const Head* FirstPending() const { return *tails_[kDone]; }            // null: none
   bool SegmentEmpty(Segment segment) const;
   uint64_t SegmentLength(Segment segment) const { return seglen_[segment]; }
   const GpPair& SegmentGp(Segment segment) const { return gp_[segment]; }

@@ -25,13 +25,16 @@ struct Node;
 struct NodeWork : Work {
   Node* node = nullptr;
 };
+struct StateWork : Work {
+  State* state = nullptr;
+};
 struct ExpGpWork : Work {
   State* state = nullptr;
   uint64_t sequence = 0;  // that it is to end
 };
 
-// Callbacks: how many run in one go; from how many on a CPU stops being patient, and when it is again;
-// and a go is at least this power of two's part of those that wait (Linux's defaults).
+// Callbacks (Linux's defaults): how many run in one go; from how many on a CPU stops being patient,
+// and when it is again; and a go is at least this power of two's part of those that wait.
 inline constexpr uint64_t kBatchLimit = 10;
 inline constexpr uint64_t kBatchLimitMax = 10000;
 inline constexpr uint64_t kHighMark = 10000;
@@ -43,9 +46,9 @@ inline constexpr uint32_t kBatchDivisor = 7;
 struct alignas(64) Node {
   SpinLock lock;
   // Guarded by `lock` for writing; may be read without it.
-  platform::Atomic<uint64_t> qsmask{0};   // the normal grace period still waits for these
-  platform::Atomic<uint64_t> expmask{0};  // the expedited one does
-  platform::Atomic<uint64_t> gp_seq{0};   // State::gp_seq as this node has seen it
+  platform::Atomic<uint64_t> qsmask{0};         // the normal grace period still waits for these
+  platform::Atomic<uint64_t> expmask{0};        // the expedited one does
+  platform::Atomic<uint64_t> gp_seq{0};         // State::gp_seq as this node has seen it
   platform::Atomic<uint64_t> overload_mask{0};  // leaves: CPUs with far too many callbacks
   // Guarded by `lock`.
   uint64_t qsmaskinit = 0;       // qsmask at the beginning of the grace period that runs
@@ -85,8 +88,6 @@ struct alignas(64) Node {
   NodeWork exp_work;                           // that selection
   NodeWork exp_poll_work;                      // grace periods for pollers
   bool exp_need_flush = false;                 // exp_work was queued for this grace period
-
-  WaitQueue sync_wq;  // leaves: synchronize_rcu() of their CPUs sleeps here (sync.cc)
 
   bool IsLeaf() const;
   bool IsRoot() const { return parent == nullptr; }
@@ -179,6 +180,7 @@ struct State {
   uint32_t level_nodes[kMaxLevels] = {};
   uint32_t levels = 0;
   uint32_t cpu_count = 0;
+  std::span<Data> data;  // by CPU number; PerCpu::rcu points here from PrepareCpu on
 
   Node& root() const { return *level[0]; }
   std::span<Node> leaves() const { return {level[levels - 1], level_nodes[levels - 1]}; }
@@ -222,7 +224,7 @@ struct State {
   platform::Atomic<uint32_t> sync_count{0};    // all of these
   platform::Atomic<uint32_t> sync_latched{0};  // too many: use callbacks until there are none
   Worker sync_worker;
-  Work sync_work;
+  StateWork sync_work;
 
   // --- rcu_barrier() (barrier.cc).
   Mutex barrier_mutex;
@@ -257,7 +259,7 @@ inline bool Node::IsLeaf() const { return level + 1u == state->levels; }
 // The running machine's and CPU's own.
 inline State& StateOf(Kernel& kernel) { return *kernel.rcu; }
 inline Data& DataOf(const PerCpu& self) { return *self.rcu; }
-inline Data& DataOf(const Kernel& kernel, CpuNumber cpu) { return *kernel.percpu(cpu).rcu; }
+inline Data& DataOf(const Kernel& kernel, CpuNumber cpu) { return kernel.rcu->data[cpu.value]; }
 
 // Calls function(cpu number) for each set bit of a leaf's mask.
 template <class Function>
