@@ -2,7 +2,6 @@
 #include "guest/kernel/rcu/blocked.h"
 
 #include "guest/kernel/rcu/internal.h"
-#include "guest/kernel/rcu/resched.h"
 
 namespace sipi::rcu {
 namespace {
@@ -103,7 +102,7 @@ void ReadUnlockSpecial(Thread& thread) {
   PerCpu& self = platform::ThisCpu();
   if (!may_report || DataOf(self).irq_nesting != 0) {
     thread.rcu.special.deferred_qs = 1;
-    AskForReschedule(self);
+    SetNeedResched(self);
     return;
   }
   ReportDeferredQs(self);

@@ -1,6 +1,5 @@
 // call_rcu(): queueing callbacks, giving them their grace period, and running them in batches.
 #include "guest/kernel/rcu/internal.h"
-#include "guest/kernel/rcu/resched.h"
 
 namespace sipi::rcu {
 namespace {

@@ -1,7 +1,6 @@
 // RCU's deferred work on a CPU (Linux's RCU_SOFTIRQ): what the tick finds to do is done here, with
 // interrupts on.
 #include "guest/kernel/rcu/internal.h"
-#include "guest/kernel/rcu/resched.h"
 
 namespace sipi::rcu {
 

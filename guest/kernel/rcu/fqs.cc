@@ -1,6 +1,5 @@
 // Forcing quiescent states: the scans of the grace-period kthread, and how they get more urgent.
 #include "guest/kernel/rcu/internal.h"
-#include "guest/kernel/rcu/resched.h"
 
 namespace sipi::rcu {
 namespace {
@@ -28,7 +27,7 @@ void Urge(const Scan& scan, Data& data) {
   if ((overdue || state.callback_overload != 0) &&
       scan.now_jiffies > data.urged_jiffies + patience) {
     data.urged_jiffies = scan.now_jiffies;
-    AskForReschedule(*state.kernel, data.cpu);
+    ReschedCpu(*state.kernel, data.cpu);
   }
 }
 

@@ -110,6 +110,7 @@ void Init(Kernel& kernel) {
   BuildTree(state, MakeGeometry(state.cpu_count, knobs.rcu_fanout, knobs.rcu_fanout_leaf));
   SetUpCpus(state);
   SetUpWaits(state);
+  state.normal_wake_from_gp.Store(knobs.rcu_normal_wake_from_gp, std::memory_order_relaxed);
   InitExp(state);
   kernel.rcu = &state;
   PerCpu& self = kernel.percpu(kBootCpu);

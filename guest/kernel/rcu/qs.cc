@@ -1,6 +1,5 @@
 // Quiescent states: how a CPU notes that it has had one, and how reports go up the tree.
 #include "guest/kernel/rcu/internal.h"
-#include "guest/kernel/rcu/resched.h"
 
 namespace sipi::rcu {
 namespace {
@@ -25,7 +24,7 @@ void ForgetUrgency(Data& data) {
 void PreemptibleTick(PerCpu& self, Thread& thread) {
   Data& data = DataOf(self);
   const bool reads = thread.rcu.read_nesting > 0 || thread.preempt_count != 0;
-  if (reads && thread.rcu.special.any()) AskForReschedule(self);
+  if (reads && thread.rcu.special.any()) SetNeedResched(self);
   if (!reads) {
     ReportDeferredQs(self);
     NoteQs(self);
@@ -155,7 +154,7 @@ void SchedClockIrq(PerCpu& self, bool idle) {
   if (self.rcu == nullptr) return;
   Data& data = *self.rcu;
   if (data.urgent_qs.Load(std::memory_order_acquire) != 0) {
-    if (!idle) AskForReschedule(self);
+    if (!idle) SetNeedResched(self);
     if (data.state->preemptible) data.urgent_qs.Store(0, std::memory_order_relaxed);
   }
   // The idle thread itself may be in a reader where it runs callbacks.

@@ -108,8 +108,9 @@ struct alignas(64) Data {
   bool cpu_no_qs_norm = true;  // it has not been quiescent yet in the grace period gp_seq
   bool cpu_no_qs_exp = false;  // the expedited one waits for it, it is to report (exp.cc sets it)
   bool core_needs_qs = false;  // the grace period gp_seq waits for it
-  bool running_callbacks = false;
-  uint32_t irq_nesting = 0;       // interrupts within interrupts, those on an idle CPU included
+  bool in_core = false;        // RunCore runs
+  bool idle = true;            // between IdleEnter and IdleExit, or not up
+  uint32_t irq_nesting = 0;    // interrupts within interrupts
   uint64_t gp_start_jiffies = 0;  // when it noticed gp_seq
   SegCbList callbacks;
   uint64_t batch_limit = kBatchLimit;  // callbacks run in one go
@@ -223,6 +224,7 @@ struct State {
   SyncList sync_done;
   platform::Atomic<uint32_t> sync_count{0};    // all of these
   platform::Atomic<uint32_t> sync_latched{0};  // too many: use callbacks until there are none
+  platform::Atomic<uint32_t> normal_wake_from_gp{0};  // the knob
   Worker sync_worker;
   StateWork sync_work;
 

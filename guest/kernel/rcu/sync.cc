@@ -70,7 +70,7 @@ void WakeTheRest(Work& work) {
 }
 
 bool KthreadWakes(State& state) {
-  return state.kernel->kernel_knobs().rcu_normal_wake_from_gp != 0 &&
+  return state.normal_wake_from_gp.Load(std::memory_order_relaxed) != 0 &&
          state.sync_latched.Load(std::memory_order_relaxed) == 0;
 }
 
@@ -121,6 +121,10 @@ void SpawnSyncThread(State& state) {
   state.sync_work.function = WakeTheRest;
   state.sync_work.state = &state;
   StartWorker(*state.kernel, state.sync_worker, {.name = "rcu_sync_wake"});
+}
+
+bool SetNormalWakeFromGp(Kernel& kernel, bool on) {
+  return StateOf(kernel).normal_wake_from_gp.Exchange(on ? 1 : 0, std::memory_order_seq_cst) != 0;
 }
 
 void SynchronizeNormal(State& state) {
