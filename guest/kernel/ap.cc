@@ -3,6 +3,7 @@
 #include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
 #include "guest/kernel/handshake.h"
+#include "guest/kernel/sched/thread.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/wait.h"
 
@@ -115,10 +116,13 @@ void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
   ReportAlive(self);
   if (self.slot->tree_rank != 0) KickTreeChildren(self);
   WaitUntilReleased(self);
+  if (kernel.scheduler != nullptr) SchedStartCpu(self);
   RunStarting(self);
   platform::IrqEnable();
   RunOnline(self);
-  Idle();
+  if (kernel.scheduler == nullptr) Idle();
+  SchedActivateCpu(self);
+  IdleLoop(self);
 }
 
 }  // namespace sipi

@@ -80,6 +80,18 @@ void SendIpiAllButSelf(PerCpu& self, Vector vector) {
   SendAll(self, DeliveryMode::kFixed, vector.value);
 }
 
+void SendQuietIpi(PerCpu& self, CpuNumber target, Vector vector) {
+  const Icr icr{vector,
+                DeliveryMode::kFixed,
+                Shorthand::kNone,
+                false,
+                true,
+                false,
+                self.kernel->entry(target).apic_id};
+  platform::ApicWriteIcr(icr.Low(), icr.dest);
+  self.slot->ipis_sent++;
+}
+
 void ArmTimer(PerCpu& self, platform::Deadline deadline) {
   if (self.timer_armed_ticks != 0 && self.timer_armed_ticks <= deadline.ticks) return;
   self.timer_armed_ticks = deadline.ticks;

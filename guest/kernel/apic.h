@@ -23,6 +23,8 @@ void SendStartupAllButSelf(PerCpu& self, Vector vector);
 // Fixed interrupts.
 void SendIpi(PerCpu& self, CpuNumber target, Vector vector);
 void SendIpiAllButSelf(PerCpu& self, Vector vector);
+// Without a trace record: there are more of these than a ring holds.
+void SendQuietIpi(PerCpu& self, CpuNumber target, Vector vector);
 
 // Lets a timer interrupt come at `deadline` or a little later, unless one is armed that comes
 // before it. The CPU's timer frequency, or the TSC-deadline mode, must be known. Tickless: nothing

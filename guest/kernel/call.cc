@@ -2,6 +2,7 @@
 
 #include "guest/kernel/apic.h"
 #include "guest/kernel/print.h"
+#include "guest/kernel/sched/run_queue.h"
 #include "guest/kernel/wait.h"
 
 namespace sipi {
@@ -118,6 +119,7 @@ void HandleInterrupt(PerCpu& self, Vector vector) {
     platform::ApicWrite(apic::Reg::kLvtTimer, self.timer_mask_when_fired);
   }
   EndOfInterrupt();
+  if (self.run_queue != nullptr) return HandleServiceInterrupt(self, vector);
   switch (vector.value) {
     case abi::kTimerVector:
       self.timer_fired++;

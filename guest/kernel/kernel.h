@@ -58,6 +58,8 @@ struct Kernel {
 
   // The kernel beyond bring-up; null without KernelKnobs::services.
   platform::Atomic<uint64_t> heap_used{0};
+  // What thread "init" runs instead of the scenario; set by tests before KernelMain.
+  void (*init_function)(Kernel& kernel) = nullptr;
   Scheduler* scheduler = nullptr;
   rcu::State* rcu = nullptr;
   rcu::Head* rcu_early = nullptr;  // callbacks from before rcu::Init, the last first
@@ -86,5 +88,10 @@ inline constexpr CpuNumber kBootCpu{0};
 
 // Interrupts that the platform does not handle itself. Runs with interrupts off; sends the EOI.
 void HandleInterrupt(PerCpu& self, Vector vector);
+
+// The platform calls it at the end of an interrupt, on the stack of what was interrupted, interrupts
+// off. Runs another thread if one should and may; returns when the interrupted one has its turn
+// again, maybe on another CPU.
+void PreemptAfterInterrupt();
 
 }  // namespace sipi

@@ -3,6 +3,8 @@
 #include "guest/kernel/apic.h"
 #include "guest/kernel/calibrate.h"
 #include "guest/kernel/call.h"
+#include "guest/kernel/rcu/rcu.h"
+#include "guest/kernel/sched/thread.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/veto.h"
 #include "guest/scenario/scenario.h"
@@ -42,6 +44,14 @@ void ChooseStrategy(Kernel& kernel) {
   }
 }
 
+// The boot CPU becomes a thread. It stays on its CPU unless its scenario lets it go.
+void StartServices(Kernel& kernel) {
+  SchedInit(kernel);
+  rcu::Init(kernel);
+  platform::IrqEnable();
+  rcu::SpawnThreads(kernel);
+}
+
 }  // namespace
 
 void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
@@ -51,7 +61,9 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   if (kernel.params->fault.cpu == 0) platform::Break(kernel.params->fault);
   ChooseStrategy(kernel);
   const bool host_driven = static_cast<abi::Driver>(kernel.params->driver) == abi::Driver::kHost;
-  if (kernel.strategy.overlap == 0 || host_driven) CalibrateBootCpu(self);
+  const bool services = kernel.kernel_knobs().services != 0;
+  if (kernel.strategy.overlap == 0 || host_driven || services) CalibrateBootCpu(self);
+  if (services) StartServices(kernel);
   platform::PrepareStartup(kernel);
   platform::IrqEnable();
   // Where the first pass kicks CPU after CPU, the VMM's own start-up must not count as theirs.
@@ -62,7 +74,8 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   } else {
     BringUpSecondaryCpus(self);
   }
-  RunScenario(self);
+  if (services) rcu::EndInkernelBoot(kernel);
+  kernel.init_function != nullptr ? kernel.init_function(kernel) : RunScenario(self);
   kernel.result->cpus_online = kernel.online_count.Load(std::memory_order_seq_cst);
   kernel.result->status = static_cast<uint32_t>(abi::GuestStatus::kDone);
   platform::Exit(0);

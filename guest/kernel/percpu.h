@@ -27,6 +27,8 @@ struct PerCpu {
   uint32_t
       timer_mask_when_fired;   // what the timer interrupt writes to the LVT; 0: it leaves it alone
   uint64_t timer_armed_ticks;  // when the armed timer fires; 0: none is armed
+  uint32_t need_resched;       // Resched (sched/thread.h); this CPU's own, interrupts included
+  uint32_t irq_depth;          // interrupt handlers that run, with services
   // Null without KernelKnobs::services.
   RunQueue* run_queue;
   rcu::Data* rcu;

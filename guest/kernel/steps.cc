@@ -2,6 +2,7 @@
 #include "guest/kernel/calibrate.h"
 #include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
+#include "guest/kernel/sched/smp_call.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/tsc_check.h"
 
@@ -12,6 +13,7 @@ namespace {
 Error PrepareArea(PerCpu& self, CpuNumber cpu) {
   PerCpu& area = self.kernel->percpu(cpu);
   InitPerCpu(*self.kernel, area, cpu);
+  if (self.kernel->scheduler != nullptr) SchedPrepareCpu(*self.kernel, cpu);
   return Error::kNone;
 }
 
@@ -58,6 +60,7 @@ Error StartTopology(PerCpu& self, CpuNumber cpu) {
 void StopTopology(PerCpu& self, CpuNumber cpu) { CountInTopology(self, cpu, ~0u); }
 
 Error StartOnlineMask(PerCpu& self, CpuNumber cpu) {
+  if (self.run_queue != nullptr) OpenCallQueue(self);
   self.kernel->slot(cpu).online = 1;
   self.kernel->online_count.FetchAdd(1, std::memory_order_seq_cst);
   return Error::kNone;
@@ -67,6 +70,7 @@ void StopOnlineMask(PerCpu& self, CpuNumber cpu) {
   platform::AtomicRef<uint32_t>(self.kernel->slot(cpu).online)
       .Exchange(0, std::memory_order_seq_cst);
   self.kernel->online_count.FetchAdd(~0u, std::memory_order_seq_cst);
+  if (self.run_queue != nullptr) CloseCallQueue(self);
 }
 
 Error OnlineThreads(PerCpu&, CpuNumber) {

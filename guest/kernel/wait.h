@@ -6,6 +6,7 @@
 
 #include "guest/kernel/apic.h"
 #include "guest/kernel/kernel.h"
+#include "guest/kernel/sched/thread.h"
 
 namespace sipi {
 
@@ -54,6 +55,8 @@ bool WaitFor(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
     HaltOnce(
         self, [&] { return pred(word.Load(std::memory_order_seq_cst)); }, deadline);
     if (irqs) platform::IrqEnable();
+    // A thread that waits so holds its CPU; others have their turn where nothing takes it from it.
+    if (self.need_resched != 0 && irqs) CondResched();
     spin_us = knobs.control_spin_us;
     if (pred(word.Load(std::memory_order_acquire))) return true;
   } while (!platform::Expired(deadline));

@@ -32,7 +32,7 @@
 //                            entry never returns. SwitchContext(from, to): leaves one and enters the
 //                            other; interrupts off; comes back when `from` is entered again, maybe on
 //                            another CPU
-//   AllocateStack(kernel)    a thread's stack, for good
+//   AllocateStack(kernel)    a thread's stack, for good; what InitContext takes as `stack`
 //   CurrentThread(), SetCurrentThread(t)   PerCpu::current of the running CPU, in one step
 //   IrqDisable(), IrqEnable(), IrqsEnabled()
 //   HaltEnabled()            with interrupts off: enables them and halts in one step, so that no

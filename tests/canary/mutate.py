@@ -178,7 +178,7 @@ def main():
     tree.mkdir(parents=True, exist_ok=True)
     names = "".join(f'    {{{number}, "{name}"}},\n' for number, (name, _) in CANARIES.items())
     write_if_new(out / "canary.h", HEADER % names)
-    folders = ["guest/kernel", "guest/scenario", "guest/platform/sim", "apic/model"]
+    folders = ["guest/kernel", "guest/kernel/sched", "guest/kernel/rcu", "guest/kernel/hotplug", "guest/scenario", "guest/platform/sim", "apic/model"]
     for path in sorted(p for f in folders for p in (source / f).glob("*") if p.suffix in (".h", ".cc")):
         relative = path.relative_to(source).as_posix()
         text = path.read_text()

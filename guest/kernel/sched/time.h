@@ -19,18 +19,10 @@ void SleepUntil(platform::Deadline deadline);
 void SleepUs(uint64_t us);
 void SleepJiffies(uint64_t jiffies);
 
-// Calls function(argument) in interrupt context on the CPU that started it, or, where that went
-// offline, on the one that took its timers over.
-struct Timer {
-  void (*function)(void*) = nullptr;
-  void* argument = nullptr;
-  uint64_t deadline_ticks = 0;
-  uint32_t cpu = 0;
-  bool armed = false;
-  Timer* next = nullptr;
-};
-void StartTimer(Timer& timer, platform::Deadline deadline);  // not armed yet; any context
-bool StopTimer(Kernel& kernel, Timer& timer);  // false: it has fired, or was not armed
+// A timer's function runs in interrupt context. Start: not armed yet; any context.
+void StartTimer(Timer& timer, platform::Deadline deadline);
+// False: it has fired, its function may still run, or it was not armed. Any context.
+bool StopTimer(Kernel& kernel, Timer& timer);
 
 // The timer interrupt's work, interrupts off.
 void RunTimers(PerCpu& self);

@@ -4,25 +4,48 @@
 #pragma once
 
 #include "guest/kernel/sched/lock.h"
+#include "guest/kernel/sched/time.h"
 
 namespace sipi {
 
 class WaitQueue {
  public:
-  // Sleeps until pred(). Whoever makes it true calls WakeAll or WakeOne afterwards.
+  // Sleeps until pred(), which must not sleep itself. Whoever makes it true calls WakeAll or WakeOne
+  // afterwards.
   template <class Pred>
-  void Wait(Pred pred);
+  void Wait(Pred pred) {
+    (void)WaitUntil(pred, platform::NoDeadline());
+  }
   // False: the deadline came first.
   template <class Pred>
-  bool WaitUntil(Pred pred, platform::Deadline deadline);
-  void WakeAll(Kernel& kernel);  // any context
-  bool WakeOne(Kernel& kernel);
+  bool WaitUntil(Pred pred, platform::Deadline deadline) {
+    if (pred()) return true;
+    Thread& current = *CurrentThread();
+    bool met = false;
+    for (bool over = false; !over;) {
+      PrepareToBlock(current);
+      Add(current);
+      met = pred();
+      over = met || !SleepOnce(current, deadline);
+    }
+    // Whoever was woken and had no need of it passes it on.
+    if (!Leave(current) && met) (void)WakeOne(*current.kernel);
+    return met;
+  }
+  // Any context. What makes a condition true is stored before, in any order.
+  void WakeAll(Kernel& kernel);
+  bool WakeOne(Kernel& kernel);  // the one that waits longest; false: nobody did
 
  private:
-  struct Entry;
   void Add(Thread& thread);
-  void Remove(Thread& thread);
+  bool Remove(Thread& thread);  // false: somebody has taken it out to wake it
+  Thread* TakeFirst(Kernel& kernel);
+  bool SleepOnce(Thread& current, platform::Deadline deadline);  // false: the deadline is over
+  bool Leave(Thread& current);
+
   SpinLock lock_;
+  platform::Atomic<uint32_t> count_{0};
+  // Guarded by the lock.
   Thread* first_ = nullptr;
   Thread* last_ = nullptr;
 };
@@ -36,6 +59,7 @@ class Completion {
   void Reset();
 
  private:
+  bool Take();
   platform::Atomic<uint32_t> done_{0};
   WaitQueue waiters_;
 };

@@ -20,7 +20,7 @@ void Machine::Sync(Cpu& cpu) {
     ComeBack(cpu);
   }
   now_ns_ = cpu.now_ns;
-  if (limited() && SliceIsOver(cpu)) Preempt(cpu);
+  if (limited() && SliceIsOver(cpu)) GiveUpCore(cpu);
   if (cpu.attention && (cpu.irqs || cpu.nmi)) TakeInterrupts(cpu);
 }
 
@@ -144,7 +144,7 @@ void Machine::WaitForTrampoline(Cpu& cpu) {
   cpu.polite = false;
 }
 
-void Machine::DelayUntil(Cpu& cpu, uint64_t time_ns) {
+bool Machine::DelayUntil(Cpu& cpu, uint64_t time_ns) {
   while (cpu.now_ns < time_ns) {
     // Alone until then: no need to switch.
     const bool alone =
@@ -153,9 +153,13 @@ void Machine::DelayUntil(Cpu& cpu, uint64_t time_ns) {
       cpu.now_ns = time_ns;
       break;
     }
-    if (Block(cpu, CpuState::kDelaying, time_ns) == WakeReason::kInterrupt) TakeInterrupts(cpu);
+    if (Block(cpu, CpuState::kDelaying, time_ns) == WakeReason::kInterrupt) {
+      TakeInterrupts(cpu);
+      return false;
+    }
   }
   Sync(cpu);
+  return true;
 }
 
 void Machine::EnableInterrupts(Cpu& cpu) {
@@ -210,7 +214,7 @@ uint64_t Machine::Draw(Cpu& cpu, const Latency& latency) {
 void Machine::Relax(Cpu& cpu) {
   ++stats_.yields;
   Spend(cpu, costs().port_ns);
-  if (limited() && !core_queue_.empty()) Preempt(cpu);
+  if (limited() && !core_queue_.empty()) GiveUpCore(cpu);
   if (chosen()) StandBack(cpu);
   Sync(cpu);
 }
@@ -231,6 +235,7 @@ bool Machine::TakeInterrupts(Cpu& cpu) {
     if (chaotic()) DrainStores(cpu, 0);  // the gate and IRET serialise
     program_.interrupt(cpu, *vector);
     cpu.irqs = true;
+    cpu.interrupted = true;
   }
   // With interrupts off what is pending stays pending.
   cpu.attention = cpu.attention || cpu.apic.HighestDeliverable().has_value();

@@ -59,6 +59,7 @@ struct Cpu {
   bool irqs = false;       // RFLAGS.IF
   bool attention = false;  // an interrupt may be deliverable, or an NMI is
   bool nmi = false;
+  bool interrupted = false;  // an interrupt was taken since the last look at preemption
   bool woken = false;  // its resume is set for `wake`; nothing else wakes it before
   WakeReason wake = WakeReason::kTime;
 

@@ -29,60 +29,94 @@ size_t PageBytes() {
   return bytes > 0 ? static_cast<size_t>(bytes) : 4096;
 }
 
+void SetOwner(std::byte* stack, void* owner) {
+  memcpy(stack + kStackBytes - sizeof(void*), &owner, sizeof(void*));
+}
+
 }  // namespace
 
 StackPool::~StackPool() {
-  if (mapped_ == nullptr) return;
-  // The addresses may come back as something else.
-  if (__asan_unpoison_memory_region != nullptr) {
-    __asan_unpoison_memory_region(mapped_, mapped_bytes_);
+  constexpr size_t kBytes = (kStacksPerChunk + 1) * kStackBytes;
+  for (const Chunk& chunk : chunks_) {
+    // The addresses may come back as something else.
+    if (__asan_unpoison_memory_region != nullptr) {
+      __asan_unpoison_memory_region(chunk.mapped, kBytes);
+    }
+    munmap(chunk.mapped, kBytes);
   }
-  munmap(mapped_, mapped_bytes_);
 }
 
 bool StackPool::Reserve(size_t count) {
-  mapped_bytes_ = (count + 1) * kStackBytes;
-  void* at = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return false;
-  mapped_ = static_cast<std::byte*>(at);
-  // Large pages would touch 2 MiB for each CPU that runs. An old kernel may refuse: no harm.
-  (void)madvise(mapped_, mapped_bytes_, MADV_NOHUGEPAGE);
-  const auto address = reinterpret_cast<uintptr_t>(mapped_);
-  guarded_.resize(count);
-  stacks_ = mapped_ + (kStackBytes - address % kStackBytes) % kStackBytes;
+  constexpr size_t kBytes = (kStacksPerChunk + 1) * kStackBytes;
+  while (size() < count) {
+    void* at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return false;
+    // Large pages would touch 2 MiB for each CPU that runs. An old kernel may refuse: no harm.
+    (void)madvise(at, kBytes, MADV_NOHUGEPAGE);
+    auto* const mapped = static_cast<std::byte*>(at);
+    const auto address = reinterpret_cast<uintptr_t>(mapped);
+    chunks_.push_back({mapped, mapped + (kStackBytes - address % kStackBytes) % kStackBytes, 0});
+  }
   return true;
 }
 
 std::byte* StackPool::Get(size_t index) {
-  std::byte* stack = stacks_ + index * kStackBytes;
-  if (guarded_[index]) return stack;
+  if (!Reserve(index + 1)) return nullptr;
+  Chunk& chunk = chunks_[index / kStacksPerChunk];
+  std::byte* stack = chunk.stacks + index % kStacksPerChunk * kStackBytes;
+  const uint64_t bit = uint64_t{1} << index % kStacksPerChunk;
+  if ((chunk.guarded & bit) != 0) return stack;
   if (mprotect(stack, PageBytes(), PROT_NONE) != 0) return nullptr;
-  guarded_[index] = true;
+  chunk.guarded |= bit;
   return stack;
 }
 
-void Fiber::Start(std::byte* stack, void (*entry)(void*), void* owner, size_t color) {
-  stack_ = stack;
+Suspended Fiber::Prepare(std::byte* stack, void (*entry)(void*), void* argument, size_t color) {
   // What an abandoned run has left there is void.
   if (__asan_unpoison_memory_region != nullptr) {
     __asan_unpoison_memory_region(stack + PageBytes(), kStackBytes - PageBytes());
   }
   std::byte* const end = stack + kStackBytes;
-  memcpy(end - sizeof(void*), &owner, sizeof(void*));
   // The frame that sipi_sim_switch takes down: R15 to RBX, RBP, the return address.
   auto* top = reinterpret_cast<uint64_t*>(end - (1 + color % kColors) * kCacheLineBytes);
   *--top = 0;  // sipi_sim_fiber_start calls with a stack aligned to 16 (psABI, 3.2.2)
   *--top = 0;
   *--top = reinterpret_cast<uint64_t>(&sipi_sim_fiber_start);
-  *--top = 0;                                  // RBP
-  *--top = 0;                                  // RBX
-  *--top = reinterpret_cast<uint64_t>(entry);  // R12
-  *--top = reinterpret_cast<uint64_t>(owner);  // R13
-  *--top = 0;                                  // R14
-  *--top = 0;                                  // R15
-  sp_ = top;
+  *--top = 0;                                     // RBP
+  *--top = 0;                                     // RBX
+  *--top = reinterpret_cast<uint64_t>(entry);     // R12
+  *--top = reinterpret_cast<uint64_t>(argument);  // R13
+  *--top = 0;                                     // R14
+  *--top = 0;                                     // R15
+  return {top, stack, nullptr};
+}
+
+void Fiber::Start(std::byte* stack, void (*entry)(void*), void* owner, size_t color) {
+  stack_ = stack;
+  sp_ = Prepare(stack, entry, owner, color).sp;
+  SetOwner(stack, owner);
   fake_stack_ = nullptr;
+}
+
+void Fiber::SwitchStack(Suspended& from, const Suspended& to, void* owner) {
+  from.stack = stack_;
+  stack_ = to.stack;
+  SetOwner(to.stack, owner);
+  if (__sanitizer_start_switch_fiber != nullptr) {
+    __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, kStackBytes);
+  }
+  sipi_sim_switch(&from.sp, to.sp);
+  // Another fiber's `this` may be meant by now: only `from` is the thread's own.
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+  }
+}
+
+void Fiber::ThreadArrived() {
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+  }
 }
 
 void Fiber::Enter() {

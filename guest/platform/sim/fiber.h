@@ -1,7 +1,8 @@
-// Fibers: the simulated CPUs' threads of control, all on one thread of the host.
+// Fibers: the simulated CPUs' threads of control, all on one thread of the host. A fiber is on its
+// CPU's own stack, or on that of a kernel thread which the CPU runs.
 //
 // A stack is kStackBytes long and aligned to that, so that the running CPU is found from the stack
-// pointer alone: its address stands in the stack's last word. So there is neither a global nor a
+// pointer alone: its address stands in the stack's last word, written anew at each switch. So there is neither a global nor a
 // thread-local variable, and any number of machines run on any number of host threads. The lowest
 // page is a guard. Pages are touched as they are used: an idle CPU costs two.
 //
@@ -12,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "guest/platform/sim/suspended.h"
 
 namespace sipi::sim {
 
@@ -24,7 +27,8 @@ inline void* FiberOwner() {
   return *reinterpret_cast<void**>((sp | (kStackBytes - 1)) + 1 - sizeof(void*));
 }
 
-// Stacks of one machine, one mapping.
+// Stacks of one machine, in mappings of kStacksPerChunk. The first ones are the CPUs', those behind
+// them threads'.
 class StackPool {
  public:
   StackPool() = default;
@@ -32,18 +36,22 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  size_t size() const { return guarded_.size(); }
-  // Reserves address space for `count` stacks. False, with errno set: there is none. Once.
+  size_t size() const { return chunks_.size() * kStacksPerChunk; }
+  // Reserves address space for at least `count` stacks. False, with errno set: there is none.
   bool Reserve(size_t count);
-  // The lowest address of a stack, its guard in place. Null, with errno set, if the host refuses
-  // the guard: each takes an entry of the process's memory map (vm.max_map_count).
+  // The lowest address of a stack, its guard in place; the pool grows to have it. Null, with errno
+  // set, if the host refuses the memory or the guard: each guard takes an entry of the process's
+  // memory map (vm.max_map_count).
   std::byte* Get(size_t index);
 
  private:
-  std::byte* mapped_ = nullptr;
-  size_t mapped_bytes_ = 0;
-  std::byte* stacks_ = nullptr;
-  std::vector<bool> guarded_;
+  static constexpr size_t kStacksPerChunk = 64;
+  struct Chunk {
+    std::byte* mapped = nullptr;
+    std::byte* stacks = nullptr;
+    uint64_t guarded = 0;  // bit set
+  };
+  std::vector<Chunk> chunks_;
 };
 
 class Fiber {
@@ -58,6 +66,12 @@ class Fiber {
   void Leave();
   // First thing that `entry` does.
   void Arrived();
+  // The fiber: leaves its stack for another one, which belongs to `owner` from now on. Comes back
+  // when some fiber switches to `from`.
+  void SwitchStack(Suspended& from, const Suspended& to, void* owner);
+  // A stack on which the first switch calls entry(argument), which calls ThreadArrived() first.
+  static Suspended Prepare(std::byte* stack, void (*entry)(void*), void* argument, size_t color);
+  static void ThreadArrived();
 
  private:
   std::byte* stack_ = nullptr;

@@ -75,7 +75,7 @@ void Machine::OnSlice(Cpu& cpu) {
 }
 
 // The running CPU gives its core to another, and comes back when its turn is there.
-void Machine::Preempt(Cpu& cpu) {
+void Machine::GiveUpCore(Cpu& cpu) {
   ++stats_.preemptions;
   cpu.ready = true;
   cpu.queued = true;

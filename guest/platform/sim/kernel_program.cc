@@ -15,8 +15,22 @@ T* At(const abi::BootParams& params, uint32_t offset) {
 }
 
 void Boot(Cpu& cpu) {
+  const uint64_t boot_entry = cpu.machine.CpuTicks(cpu);
+  KernelMain(MakeKernel(cpu), boot_entry);
+}
+
+void StartAp(Cpu& cpu, Vector startup) { cpu.machine.trampoline().Run(cpu, startup); }
+
+void Interrupt(Cpu& cpu, Vector vector) {
+  if (vector.value == abi::kSpuriousVector) return;               // no EOI (SDM vol 3A, 11.9)
+  if (vector.value == abi::kWakeVector) return EndOfInterrupt();  // the way back is all its work
+  HandleInterrupt(*cpu.self, vector);
+}
+
+}  // namespace
+
+Kernel& MakeKernel(Cpu& cpu) {
   Machine& machine = cpu.machine;
-  const uint64_t boot_entry = machine.CpuTicks(cpu);
   std::byte* const base = machine.memory().base();
   static_assert(sizeof(Kernel) < abi::kParamsGpa - abi::kImageGpa);
   Kernel& kernel = *new (base + abi::kImageGpa) Kernel;
@@ -30,19 +44,9 @@ void Boot(Cpu& cpu) {
   kernel.result->version = abi::kAbiVersion;
   kernel.result->trampoline_holder = abi::kNoCpu;
   cpu.self = &kernel.percpu(kBootCpu);
-  KernelMain(kernel, boot_entry);
+  return kernel;
 }
 
-void StartAp(Cpu& cpu, Vector startup) { cpu.machine.trampoline().Run(cpu, startup); }
-
-void Interrupt(Cpu& cpu, Vector vector) {
-  if (vector.value == abi::kSpuriousVector) return;               // no EOI (SDM vol 3A, 11.9)
-  if (vector.value == abi::kWakeVector) return EndOfInterrupt();  // the way back is all its work
-  HandleInterrupt(*cpu.self, vector);
-}
-
-}  // namespace
-
-const Program kKernelProgram = {Boot, StartAp, Interrupt};
+const Program kKernelProgram = {Boot, StartAp, Interrupt, PreemptAfterInterrupt};
 
 }  // namespace sipi::sim

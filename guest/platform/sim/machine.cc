@@ -165,6 +165,7 @@ void Machine::Launch(Cpu& cpu) {
   cpu.fiber.Start(cpu.stack, &Machine::FiberMain, &cpu, cpu.number);
   cpu.state = CpuState::kExecuting;
   cpu.irqs = false;
+  cpu.interrupted = false;
   cpu.self = nullptr;
   if (limited()) return WantCore(cpu);
   queue_.Set(ResumeSlot(cpu), now_ns_);

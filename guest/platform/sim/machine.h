@@ -27,6 +27,9 @@ struct Program {
   void (*boot)(Cpu& cpu);
   void (*ap)(Cpu& cpu, Vector startup);
   void (*interrupt)(Cpu& cpu, Vector vector);  // must end with an EOI
+  // After interrupts, at the end of the call in which they were taken: may switch to another stack.
+  // Null: no threads.
+  void (*preempt)() = nullptr;
 };
 
 // What a machine borrows from the host. Another one can have it afterwards.
@@ -77,7 +80,8 @@ class Machine {
   // Spins until the word is stored to, the deadline, or an interrupt. The CPU has just looked at
   // it. `slice_ns`, if not 0: it lets others run after each slice.
   WakeReason Spin(Cpu& cpu, const void* word, uint64_t deadline_ns, uint64_t slice_ns);
-  void DelayUntil(Cpu& cpu, uint64_t time_ns);
+  // False: it was interrupted before that time.
+  bool DelayUntil(Cpu& cpu, uint64_t time_ns);
   // Enables interrupts, waits for one, and has them disabled again.
   void Halt(Cpu& cpu);
   [[noreturn]] void Park(Cpu& cpu);
@@ -91,6 +95,11 @@ class Machine {
   // A CPU that spins for the trampoline's lock gets it.
   void WaitForTrampoline(Cpu& cpu);
   void GrantTrampoline(Cpu& cpu, uint64_t time_ns) { Wake(cpu, time_ns, WakeReason::kLock); }
+  // Threads (context.cc). A stack of the pool for one of them; the machine ends where there is none.
+  std::byte* NewThreadStack(Cpu& cpu);
+  void Preempt() const {
+    if (program_.preempt != nullptr) program_.preempt();
+  }
   Random& random() { return random_; }
   std::vector<Cpu*>& scratch() { return scratch_; }  // valid until the next Sync
 
@@ -158,7 +167,7 @@ class Machine {
   bool SliceIsOver(const Cpu& cpu) const {
     return cpu.now_ns >= cpu.slice_end_ns && !core_queue_.empty();
   }
-  void Preempt(Cpu& cpu);
+  void GiveUpCore(Cpu& cpu);
 
   // choices.cc
   bool chosen() const { return chaotic() && options_.chaos.schedule == Schedule::kChosen; }
@@ -230,6 +239,7 @@ class Machine {
   uint64_t power_on_ns_ = 0;
   uint64_t limit_ns_ = 0;
   uint64_t checks_ = 0;
+  size_t thread_stacks_ = 0;
   uint32_t faulted_sipis_ = 0;  // SIPIs to the faulted CPU since its last INIT
   bool ended_ = false;
   End end_;

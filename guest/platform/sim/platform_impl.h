@@ -11,6 +11,7 @@
 #include "guest/abi/layout.h"
 #include "guest/abi/trace.h"
 #include "guest/kernel/percpu.h"
+#include "guest/platform/sim/suspended.h"
 
 namespace sipi::sim {
 
@@ -24,6 +25,9 @@ bool Forwarded(const void* word, uint64_t* value);
 // Spins until the word is stored to. False: the deadline has passed. `slice_us`, if not 0: lets
 // others run after each slice.
 bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us);
+// The last thing that a call of the seam does in which interrupts may have been taken: here a thread
+// may lose its CPU, and go on on another one.
+void MayPreempt();
 
 }  // namespace sipi::sim
 
@@ -39,21 +43,26 @@ class AtomicRef {
   T Load(std::memory_order) const {
     sim::BeforeAccess(word_, false);
     uint64_t own = 0;
-    if (sim::Forwarded(word_, &own)) return static_cast<T>(own);
-    return __atomic_load_n(word_, __ATOMIC_RELAXED);
+    const T value = sim::Forwarded(word_, &own) ? static_cast<T>(own)
+                                                : __atomic_load_n(word_, __ATOMIC_RELAXED);
+    sim::MayPreempt();
+    return value;
   }
   void Store(T value, std::memory_order order) const {
     sim::BeforeAccess(word_, true);
     const bool fenced = order == std::memory_order_seq_cst;
-    if (sim::Buffered(word_, sizeof(T), static_cast<uint64_t>(value), fenced)) return;
-    sim::BeforeStore(word_, static_cast<uint64_t>(value));
-    __atomic_store_n(word_, value, __ATOMIC_RELAXED);
-    sim::AfterStore(word_);
+    if (!sim::Buffered(word_, sizeof(T), static_cast<uint64_t>(value), fenced)) {
+      sim::BeforeStore(word_, static_cast<uint64_t>(value));
+      __atomic_store_n(word_, value, __ATOMIC_RELAXED);
+      sim::AfterStore(word_);
+    }
+    sim::MayPreempt();
   }
   T Exchange(T value, std::memory_order) const {
     Locked(value);
     const T before = __atomic_exchange_n(word_, value, __ATOMIC_RELAXED);
     sim::AfterStore(word_);
+    sim::MayPreempt();
     return before;
   }
   T FetchAdd(T value, std::memory_order) const {
@@ -61,6 +70,7 @@ class AtomicRef {
     (void)sim::Buffered(word_, 0, 0, true);
     const T before = __atomic_fetch_add(word_, value, __ATOMIC_RELAXED);
     sim::AfterStore(word_);
+    sim::MayPreempt();
     return before;
   }
   bool CompareExchange(T& expected, T value, std::memory_order) const {
@@ -72,6 +82,7 @@ class AtomicRef {
     const bool done = __atomic_compare_exchange_n(word_, &expected, value, false, __ATOMIC_RELAXED,
                                                   __ATOMIC_RELAXED);
     if (done) sim::AfterStore(word_);
+    sim::MayPreempt();
     return done;
   }
   const void* address() const { return word_; }
@@ -142,6 +153,19 @@ void HaltEnabled();
 [[noreturn]] void HaltForever();
 
 PerCpu& ThisCpu();
+
+// --- Threads: a stack of the machine's pool each, made at the first switch to it.
+
+struct Context {
+  sim::Suspended at;  // no stack: it has not run yet
+  void (*entry)(void*) = nullptr;
+  void* argument = nullptr;
+};
+Thread* CurrentThread();
+void SetCurrentThread(Thread* thread);
+void* AllocateStack(Kernel& kernel);
+void InitContext(Context& context, void* stack, void (*entry)(void*), void* argument);
+void SwitchContext(Context& from, Context& to);
 
 void TracePacked(uint32_t event_and_target, uint32_t value);
 void TraceAt(uint64_t ticks, abi::TraceEvent event, uint16_t target, uint32_t value);

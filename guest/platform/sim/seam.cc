@@ -74,7 +74,17 @@ bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us) {
     deadline_ns = NsOfCpuTicks(cpu, deadline_ticks);
     if (deadline_ns <= cpu.now_ns) return false;
   }
-  return cpu.machine.Spin(cpu, word, deadline_ns, uint64_t{slice_us} * 1000) != WakeReason::kTime;
+  const bool stored =
+      cpu.machine.Spin(cpu, word, deadline_ns, uint64_t{slice_us} * 1000) != WakeReason::kTime;
+  MayPreempt();
+  return stored;
+}
+
+void MayPreempt() {
+  Cpu& cpu = Current();
+  if (!cpu.interrupted) return;
+  cpu.interrupted = false;
+  cpu.machine.Preempt();
 }
 
 }  // namespace sipi::sim
@@ -83,6 +93,7 @@ namespace sipi::platform {
 
 using sim::Cpu;
 using sim::Current;
+using sim::MayPreempt;
 
 // --- Time.
 
@@ -101,16 +112,30 @@ uint64_t NowNs() {
   return ticks / per_ms * 1'000'000 + ticks % per_ms * 1'000'000 / per_ms;
 }
 
+namespace {
+
+// Each round on the CPU on which the last one's interrupt has left this thread.
+void DelayUntilNs(uint64_t time_ns) {
+  bool over = false;
+  while (!over) {
+    Cpu& cpu = Current();
+    over = cpu.machine.DelayUntil(cpu, time_ns);
+    MayPreempt();
+  }
+}
+
+}  // namespace
+
 void Relax() {
   Cpu& cpu = Current();
   cpu.machine.Relax(cpu);
+  MayPreempt();
 }
 
 void DelayUs(uint32_t us) { DelayUntilUs(NowTicks(), us); }
 
 void DelayUntilUs(uint64_t begin_ticks, uint32_t us) {
-  Cpu& cpu = Current();
-  cpu.machine.DelayUntil(cpu, sim::NsOfCpuTicks(cpu, begin_ticks + TicksOfUs(us)));
+  DelayUntilNs(sim::NsOfCpuTicks(Current(), begin_ticks + TicksOfUs(us)));
 }
 
 // --- Interrupts, this CPU's area, its trace.
@@ -120,6 +145,7 @@ void IrqDisable() { Current().irqs = false; }
 void IrqEnable() {
   Cpu& cpu = Current();
   cpu.machine.EnableInterrupts(cpu);
+  MayPreempt();
 }
 
 bool IrqsEnabled() { return Current().irqs; }
@@ -127,6 +153,7 @@ bool IrqsEnabled() { return Current().irqs; }
 void HaltEnabled() {
   Cpu& cpu = Current();
   cpu.machine.Halt(cpu);
+  MayPreempt();
 }
 
 void HaltForever() {
@@ -149,22 +176,27 @@ void TraceAt(uint64_t ticks, abi::TraceEvent event, uint16_t target, uint32_t va
 
 uint32_t ApicRead(apic::Reg reg) {
   Cpu& cpu = Current();
-  return cpu.machine.ReadApic(cpu, reg);
+  const uint32_t value = cpu.machine.ReadApic(cpu, reg);
+  MayPreempt();
+  return value;
 }
 
 void ApicWrite(apic::Reg reg, uint32_t value) {
   Cpu& cpu = Current();
   cpu.machine.WriteApic(cpu, reg, value);
+  MayPreempt();
 }
 
 void ApicWriteIcr(uint32_t low, uint32_t dest) {
   Cpu& cpu = Current();
   cpu.machine.WriteIcr(cpu, low, dest);
+  MayPreempt();
 }
 
 void WriteTscDeadline(uint64_t ticks) {
   Cpu& cpu = Current();
   cpu.machine.WriteTscDeadline(cpu, ticks);
+  MayPreempt();
 }
 
 // --- Clocks of the machine.
@@ -173,8 +205,10 @@ uint32_t ReadPmTimer() {
   Cpu& cpu = Current();
   cpu.machine.Spend(cpu, cpu.machine.costs().port_ns);
   cpu.machine.Sync(cpu);
-  return static_cast<uint32_t>((sim::PmTicksOf(cpu.now_ns) + sim::kPmTimerAtZero) &
-                               sim::kPmTimerMask);
+  const auto value = static_cast<uint32_t>((sim::PmTicksOf(cpu.now_ns) + sim::kPmTimerAtZero) &
+                                           sim::kPmTimerMask);
+  MayPreempt();
+  return value;
 }
 
 // As a loop of reads would: the last of them is the one that sees the time come.
@@ -183,7 +217,7 @@ void WaitPmTicks(uint32_t begin, uint32_t ticks) {
   const uint64_t now = sim::PmTicksOf(cpu.now_ns) + sim::kPmTimerAtZero;
   const uint64_t passed = (now - begin) & sim::kPmTimerMask;
   if (passed < ticks) {
-    cpu.machine.DelayUntil(cpu, sim::NsOfPmTicks(now + (ticks - passed) - sim::kPmTimerAtZero));
+    DelayUntilNs(sim::NsOfPmTicks(now + (ticks - passed) - sim::kPmTimerAtZero));
   }
   while (((ReadPmTimer() - begin) & sim::kPmTimerMask) < ticks) {
   }

@@ -16,6 +16,7 @@ static_assert(offsetof(abi::ResultPage, trampoline_holder) == SIPI_RESULT_HOLDER
 static_assert(offsetof(abi::ResultPage, unknown_apic_ids) == SIPI_RESULT_UNKNOWN_COUNT);
 static_assert(offsetof(abi::ResultPage, unknown_apic_id) == SIPI_RESULT_UNKNOWN_ID);
 static_assert(offsetof(abi::PerCpuHeader, self) == SIPI_PERCPU_SELF);
+static_assert(offsetof(PerCpu, current) == 32);  // CurrentThread()
 static_assert(offsetof(TrampolineParams, result) == 56);
 
 namespace {
@@ -184,8 +185,11 @@ extern "C" void SipiInterrupt(const sipi::platform::InterruptFrame* frame) {
   using namespace sipi;  // NOLINT: a C entry point
   PerCpu& self = platform::ThisCpu();
   if (frame->vector == abi::kSpuriousVector) return;  // no EOI (SDM vol 3A, 11.9)
-  if (frame->vector >= 32)
-    return HandleInterrupt(self, Vector(static_cast<uint8_t>(frame->vector)));
+  if (frame->vector >= 32) {
+    HandleInterrupt(self, Vector(static_cast<uint8_t>(frame->vector)));
+    if (self.need_resched != 0) PreemptAfterInterrupt();
+    return;
+  }
   abi::ResultPage& result = *self.kernel->result;
   result.fault_cpu = self.cpu.value;
   result.fault_vector = static_cast<uint32_t>(frame->vector);

@@ -44,6 +44,7 @@ extern "C" {
 [[noreturn]] void SipiApMain(sipi::Kernel* kernel, sipi::PerCpu* self,
                              uint64_t first_instruction_ticks);
 void SipiInterrupt(const sipi::platform::InterruptFrame* frame);
+void sipi_thread_start();  // switch.S: where a new thread's first switch returns to
 
 extern const unsigned char sipi_trampoline_image[];  // the page, as linked into the image
 extern const unsigned char sipi_trampoline_image_end[];

@@ -160,6 +160,28 @@ inline PerCpu& ThisCpu() {
   return *self;
 }
 
+// --- Threads. Their stacks come from the heap; an interrupt is taken on the stack that it finds.
+
+struct Context {
+  uint64_t stack_pointer = 0;
+};
+inline constexpr uint64_t kThreadStackBytes = 16384;
+
+inline Thread* CurrentThread() {
+  Thread* thread;
+  asm volatile("movq %%gs:32, %0" : "=r"(thread));
+  return thread;
+}
+inline void SetCurrentThread(Thread* thread) {
+  asm volatile("movq %0, %%gs:32" ::"r"(thread) : "memory");
+}
+void* AllocateStack(Kernel& kernel);
+void InitContext(Context& context, void* stack, void (*entry)(void*), void* argument);
+extern "C" void sipi_switch_context(uint64_t* from, uint64_t to);
+inline void SwitchContext(Context& from, Context& to) {
+  sipi_switch_context(&from.stack_pointer, to.stack_pointer);
+}
+
 // The record is written as the four words that it is, low halves and high halves apart: RDTSC gives
 // its
 // result so, and putting it together first would cost instructions in a place where each one counts
