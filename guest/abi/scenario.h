@@ -49,7 +49,7 @@ struct KernelKnobs {
   uint8_t rcu_normal_wake_from_gp = 0;
   uint8_t rcu_exp_parallel = 1;  // expedited selection by one worker per leaf
   WorkerPinning worker_pinning = WorkerPinning::kLazy;
-  uint8_t trace_threads = 0;  // 1: every switch and migration is traced; fills the rings
+  uint8_t trace_threads = 0;      // 1: every switch and migration is traced; fills the rings
   uint16_t rcu_fanout = 64;       // children of an inner rcu_node
   uint16_t rcu_fanout_leaf = 16;  // CPUs of a leaf
   uint32_t rcu_stall_ms = 21000;

@@ -77,8 +77,7 @@ bool SetAffinity(Thread& thread, uint32_t cpu) {
   if (cpu == Thread::kAnyCpu || at == cpu) return true;
   RunQueue& queue = QueueOf(kernel, at);
   queue.lock.Lock(kernel);
-  const bool here =
-      thread.cpu.Load(std::memory_order_relaxed) == at && thread.on_queue == kOnQueue;
+  const bool here = thread.cpu.Load(std::memory_order_relaxed) == at && thread.on_queue == kOnQueue;
   const bool waits = here && queue.current != &thread;
   if (waits) {
     Unlink(queue, thread);

@@ -41,9 +41,9 @@ struct RunQueue {
   Thread* stopper = nullptr;
 
   // This CPU's own, interrupts off.
-  Thread* previous = nullptr;     // whom the last switch left
-  bool previous_leaves = false;   // it goes to another CPU
-  bool tick_wanted = false;       // threads of one priority take turns, or a lazy one waits
+  Thread* previous = nullptr;    // whom the last switch left
+  bool previous_leaves = false;  // it goes to another CPU
+  bool tick_wanted = false;      // threads of one priority take turns, or a lazy one waits
   bool in_softirq = false;
   uint64_t tick_ticks = 0;               // when the next tick is due; 0: none
   uint64_t next_timer_ticks = kNoTimer;  // no timer of this CPU is due before

@@ -20,8 +20,8 @@ platform::Deadline CallDeadline(Kernel& kernel) {
 
 // Until the entry's function has run. Interrupts are on, so that calls to this CPU go on.
 void WaitFor(Kernel& kernel, CallEntry& entry) {
-  SIPI_ASSERT(platform::SpinPolitely(entry.queued.Ref(), NotQueued, kSliceUs,
-                                     CallDeadline(kernel)));
+  SIPI_ASSERT(
+      platform::SpinPolitely(entry.queued.Ref(), NotQueued, kSliceUs, CallDeadline(kernel)));
 }
 
 // False: the list is closed.
@@ -91,9 +91,7 @@ void RunCallQueue(PerCpu& self) {
   }
 }
 
-void OpenCallQueue(PerCpu& self) {
-  self.run_queue->calls.Exchange(0, std::memory_order_seq_cst);
-}
+void OpenCallQueue(PerCpu& self) { self.run_queue->calls.Exchange(0, std::memory_order_seq_cst); }
 
 void CloseCallQueue(PerCpu& self) {
   const uint64_t head = self.run_queue->calls.Exchange(kCallsClosed, std::memory_order_seq_cst);

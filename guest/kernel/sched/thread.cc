@@ -121,10 +121,9 @@ void SchedPrepareCpu(Kernel& kernel, CpuNumber cpu) {
   PerCpu& area = kernel.percpu(cpu);
   if (queue.idle == nullptr) {
     queue.area = &area;
-    queue.idle = &MakeRunning(kernel, {.name = "idle/%",
-                                       .index = cpu.value,
-                                       .cpu = cpu.value,
-                                       .priority = Priority::kIdle});
+    queue.idle = &MakeRunning(
+        kernel,
+        {.name = "idle/%", .index = cpu.value, .cpu = cpu.value, .priority = Priority::kIdle});
     queue.stopper = &SpawnThread(kernel, {.name = "migration/%",
                                           .index = cpu.value,
                                           .function = StopperMain,

@@ -37,8 +37,8 @@ struct Thread {
   // Belongs to one CPU as long as that exists: never pushed off it, waits while it is offline.
   bool per_cpu = false;
 
-  platform::Atomic<uint32_t> state{0};   // ThreadState
-  platform::Atomic<uint32_t> cpu{0};     // where it runs, or ran last
+  platform::Atomic<uint32_t> state{0};  // ThreadState
+  platform::Atomic<uint32_t> cpu{0};    // where it runs, or ran last
   platform::Atomic<uint32_t> affinity{kAnyCpu};
   // Guarded by the run queue's lock of `cpu`, unless it is moving: then it is the mover's.
   uint32_t on_queue = 0;  // kOnNone ... (run_queue.h)

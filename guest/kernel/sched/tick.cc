@@ -38,8 +38,8 @@ void SchedTick(PerCpu& self) {
   queue.lock.Lock(kernel);
   const Thread& current = *queue.current;
   const bool others = queue.waiting_count[static_cast<uint32_t>(current.priority)] != 0;
-  const bool over = platform::NowTicks() - queue.current_since_ticks >=
-                    platform::TicksOfUs(kSliceUs);
+  const bool over =
+      platform::NowTicks() - queue.current_since_ticks >= platform::TicksOfUs(kSliceUs);
   queue.lock.Unlock();
   if (others && over && &current != queue.idle && current.priority != Priority::kStop) {
     const bool lazy = kernel.kernel_knobs().preemption == abi::Preemption::kLazy &&
@@ -52,7 +52,8 @@ void SchedTick(PerCpu& self) {
 void TakeRequest(PerCpu& self) {
   RunQueue& queue = *self.run_queue;
   const uint32_t request = queue.request.Exchange(0, std::memory_order_seq_cst);
-  if (request != 0) Demand(self, static_cast<Resched>(request));
+  // One that comes twice, or late, does no harm.
+  Demand(self, request != 0 ? static_cast<Resched>(request) : Resched::kNow);
 }
 
 }  // namespace sipi

@@ -48,8 +48,7 @@ Timer* TakeDue(PerCpu& self, uint64_t now) {
 uint64_t Jiffies(Kernel& kernel) {
   const Scheduler& scheduler = *kernel.scheduler;
   const uint64_t now = platform::NowTicks();
-  return now < scheduler.boot_ticks ? 0
-                                    : (now - scheduler.boot_ticks) / scheduler.ticks_per_jiffy;
+  return now < scheduler.boot_ticks ? 0 : (now - scheduler.boot_ticks) / scheduler.ticks_per_jiffy;
 }
 
 uint64_t JiffyNs(Kernel& kernel) { return 1'000'000'000 / kernel.kernel_knobs().hz; }

@@ -183,8 +183,8 @@ bool WakeUp(Thread& thread) {
     }
     const bool left = thread.on_queue == kOnNone;
     // Most go back to where they were: it is theirs, or idle.
-    const bool stays = left && (thread.per_cpu ||
-                                (queue.current == queue.idle && MayRunOn(thread, queue, cpu)));
+    const bool stays =
+        left && (thread.per_cpu || (queue.current == queue.idle && MayRunOn(thread, queue, cpu)));
     if (stays) EnqueueLocked(queue, thread, cpu);
     if (left && !stays) thread.on_queue = kMoving;
     thread.state.Store(kRunnable, std::memory_order_release);

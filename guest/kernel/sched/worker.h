@@ -8,7 +8,8 @@ namespace sipi {
 // Must lie in the machine's memory.
 struct Work {
   void (*function)(Work&) = nullptr;
-  platform::Atomic<uint32_t> pending{0};  // 1: queued. 0 when its function begins: it may come again
+  platform::Atomic<uint32_t> pending{
+      0};  // 1: queued. 0 when its function begins: it may come again
   Work* next = nullptr;
 };
 

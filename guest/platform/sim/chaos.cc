@@ -76,6 +76,12 @@ void Machine::Perturb(Cpu& cpu) {
     const uint64_t longest_ns = chaos.stall == Rate::kWild ? 20'000'000 : 2'000'000;
     cpu.now_ns += chaos_random_.Below(longest_ns);
   }
+  const bool has_scheduler = cpu.self != nullptr && cpu.self->run_queue != nullptr;
+  if (chaos.resched != Rate::kOff && has_scheduler && chaos_random_.Below(8) == 0 &&
+      Strikes(chaos.resched)) {
+    cpu.apic.Accept(Vector(abi::kRescheduleVector));
+    cpu.attention = true;
+  }
 }
 
 void Machine::Violation(std::string text) {

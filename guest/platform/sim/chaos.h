@@ -34,6 +34,9 @@ struct Chaos {
   Rate duplicated_ipi = Rate::kOff;  // SIPIs and fixed IPIs
   Rate stall = Rate::kOff;           // a vCPU is off its core for up to 20 ms
   Rate late_timer = Rate::kOff;      // by up to 1 ms
+  // A CPU with a scheduler gets a reschedule interrupt that nobody sent: the thread that it runs may
+  // lose it at any step. Rare: one step in 2,048, wild: one in 64.
+  Rate resched = Rate::kOff;
 
   // A deliberately broken line of the kernel or the platform, in builds that have them; 0: none.
   uint32_t canary = 0;

@@ -60,7 +60,7 @@ struct Cpu {
   bool attention = false;  // an interrupt may be deliverable, or an NMI is
   bool nmi = false;
   bool interrupted = false;  // an interrupt was taken since the last look at preemption
-  bool woken = false;  // its resume is set for `wake`; nothing else wakes it before
+  bool woken = false;        // its resume is set for `wake`; nothing else wakes it before
   WakeReason wake = WakeReason::kTime;
 
   // With Options::host_cores.

@@ -205,8 +205,8 @@ uint32_t ReadPmTimer() {
   Cpu& cpu = Current();
   cpu.machine.Spend(cpu, cpu.machine.costs().port_ns);
   cpu.machine.Sync(cpu);
-  const auto value = static_cast<uint32_t>((sim::PmTicksOf(cpu.now_ns) + sim::kPmTimerAtZero) &
-                                           sim::kPmTimerMask);
+  const auto value =
+      static_cast<uint32_t>((sim::PmTicksOf(cpu.now_ns) + sim::kPmTimerAtZero) & sim::kPmTimerMask);
   MayPreempt();
   return value;
 }
