@@ -37,15 +37,15 @@ struct KernelOptions {
   uint32_t cpus = 2;
   uint32_t threads_per_core = 1;  // CPU n is thread n % threads_per_core of its core
   uint64_t seed = 1;
-  abi::KernelKnobs kernel;  // services is set
-  abi::ScenarioKnobs scenario;
-  abi::Knobs knobs;
+  abi::KernelKnobs kernel = {};  // services is set
+  abi::ScenarioKnobs scenario = {};
+  abi::Knobs knobs = {};
   sequence::StrategyId strategy = sequence::StrategyId::kFull;
-  sim::Chaos chaos;
+  sim::Chaos chaos = {};
   uint64_t heap_bytes = uint64_t{64} << 20;
   uint32_t ring_records = 4096;  // of each CPU
   uint64_t time_limit_ns = 60'000'000'000;
-  std::vector<uint16_t> choices;  // with sim::Schedule::kChosen
+  std::vector<uint16_t> choices = {};  // with sim::Schedule::kChosen
 };
 
 class KernelMachine {
