@@ -3,6 +3,26 @@
 #include "guest/kernel/rcu/internal.h"
 
 namespace sipi::rcu {
+namespace {
+
+// How long callbacks may hold up what was interrupted, and how many goes they get; what is left then
+// waits for the next interrupt, which the tick sees to.
+constexpr uint64_t kMostNs = 2'000'000;
+constexpr uint32_t kMostRounds = 10;
+
+// Interrupts on, preemption disabled.
+void RunReady(PerCpu& self) {
+  const Data& data = DataOf(self);
+  if (!data.callbacks.HasReady()) return;
+  const uint64_t begin_ns = platform::NowNs();
+  for (uint32_t round = 0; data.callbacks.HasReady(); ++round) {
+    RunCallbacks(self);
+    const bool idle = data.idle && self.need_resched == 0;
+    if (!idle && (round + 1 >= kMostRounds || platform::NowNs() - begin_ns > kMostNs)) return;
+  }
+}
+
+}  // namespace
 
 bool CorePending(PerCpu& self) {
   if (self.rcu == nullptr) return false;
@@ -36,7 +56,7 @@ void RunCore(PerCpu& self) {
     }
     if (data.callbacks.HasUnassigned() && !GpInProgress(state)) AccelerateCallbacksUnlocked(data);
   }
-  RunCallbacks(self);
+  RunReady(self);
   data.in_core = false;
 }
 
