@@ -4,6 +4,7 @@
 #include "guest/kernel/cpuhp.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/sched/thread.h"
+#include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/wait.h"
 
@@ -116,11 +117,15 @@ void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
   ReportAlive(self);
   if (self.slot->tree_rank != 0) KickTreeChildren(self);
   WaitUntilReleased(self);
-  if (kernel.scheduler != nullptr) SchedStartCpu(self);
+  if (kernel.scheduler != nullptr) {
+    SchedStartCpu(self);
+    rcu::ReportCpuStarting(self);
+  }
   RunStarting(self);
   platform::IrqEnable();
   RunOnline(self);
   if (kernel.scheduler == nullptr) Idle();
+  rcu::OnlineCpu(self);
   SchedActivateCpu(self);
   IdleLoop(self);
 }

@@ -2,6 +2,7 @@
 #include "guest/kernel/calibrate.h"
 #include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
+#include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/sched/smp_call.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/tsc_check.h"
@@ -13,7 +14,10 @@ namespace {
 Error PrepareArea(PerCpu& self, CpuNumber cpu) {
   PerCpu& area = self.kernel->percpu(cpu);
   InitPerCpu(*self.kernel, area, cpu);
-  if (self.kernel->scheduler != nullptr) SchedPrepareCpu(*self.kernel, cpu);
+  if (self.kernel->scheduler != nullptr) {
+    SchedPrepareCpu(*self.kernel, cpu);
+    rcu::PrepareCpu(*self.kernel, cpu);
+  }
   return Error::kNone;
 }
 

@@ -69,7 +69,7 @@ uint32_t Between(uint32_t low, uint32_t value, uint32_t high) {
 void SetUpWaits(State& state) {
   const abi::KernelKnobs& knobs = state.kernel->kernel_knobs();
   const uint32_t by_cpus = state.cpu_count / 256;
-  const uint32_t usual = 1 + (knobs.hz > 250 ? 1 : 0) + (knobs.hz > 500 ? 1 : 0) + by_cpus;
+  const uint32_t usual = 1 + (knobs.hz > 250 ? 1u : 0u) + (knobs.hz > 500 ? 1u : 0u) + by_cpus;
   const uint32_t first = knobs.jiffies_till_first_fqs;
   const uint32_t next = knobs.jiffies_till_next_fqs;
   state.jiffies_till_first_fqs = first == kJiffiesAuto ? usual : Between(0, first, knobs.hz);

@@ -1,0 +1,187 @@
+// Grace periods and readers on simulated CPUs: none ends before a reader that was there at its
+// beginning, and none waits for anything else.
+#include "guest/kernel/rcu/read_side.h"
+#include "guest/kernel/rcu/state.h"
+#include "guest/kernel/sched/time.h"
+#include "guest/kernel/sched/wait.h"
+#include "tests/kernel/rcu_fixture.h"
+
+namespace sipi {
+namespace {
+
+using rcu::ReadLock;
+using rcu::ReadUnlock;
+
+// One published element after the other; an old one is poisoned after its grace period. A reader
+// that finds its element poisoned under its hands has seen a grace period that was too short.
+struct Published {
+  static constexpr uint32_t kElements = 16;
+  platform::Atomic<uint32_t> current{0};
+  uint32_t poisoned[kElements] = {};  // accessed atomically
+  platform::Atomic<uint32_t> stop{0};
+  platform::Atomic<uint32_t> running{0};
+  platform::Atomic<uint32_t> reads{0};
+  platform::Atomic<uint32_t> too_short{0};
+  Completion done;
+
+  platform::AtomicRef<uint32_t> Poisoned(uint32_t element) {
+    return platform::AtomicRef<uint32_t>(poisoned[element]);
+  }
+};
+
+void Read(Published& shared) {
+  ReadLock();
+  const uint32_t element = shared.current.Load(std::memory_order_acquire);
+  for (int i = 0; i < 4; ++i) {
+    if (shared.Poisoned(element).Load(std::memory_order_relaxed) != 0)
+      shared.too_short.FetchAdd(1, std::memory_order_relaxed);
+    platform::DelayUs(7);
+  }
+  ReadUnlock();
+  shared.reads.FetchAdd(1, std::memory_order_relaxed);
+}
+
+void ReaderThread(void* argument) {
+  auto& shared = *static_cast<Published*>(argument);
+  uint32_t round = 0;
+  while (shared.stop.Load(std::memory_order_acquire) == 0) {
+    Read(shared);
+    CondResched();
+    if (++round % 5 == 0) SleepUs(300);
+  }
+  if (shared.running.FetchAdd(~0u, std::memory_order_acq_rel) == 1)
+    shared.done.Complete(*CurrentThread()->kernel);
+}
+
+// `update` waits for a grace period of some kind.
+template <class Update>
+void ReadersAgainst(Kernel& kernel, uint32_t readers, uint32_t updates, Update update) {
+  auto& shared = *AllocateArray<Published>(kernel, 1);
+  shared.running.Store(readers, std::memory_order_seq_cst);
+  for (uint32_t i = 0; i < readers; ++i) {
+    SpawnThread(kernel,
+                {.name = "reader/%", .index = i, .function = ReaderThread, .argument = &shared});
+  }
+  for (uint32_t i = 0; i < updates; ++i) {
+    const uint32_t old = shared.current.Load(std::memory_order_relaxed);
+    const uint32_t next = (old + 1) % Published::kElements;
+    shared.Poisoned(next).Store(0, std::memory_order_relaxed);
+    shared.current.Store(next, std::memory_order_release);
+    update();
+    shared.Poisoned(old).Store(1, std::memory_order_seq_cst);
+  }
+  shared.stop.Store(1, std::memory_order_seq_cst);
+  shared.done.Wait();
+  EXPECT_EQ(shared.too_short.Load(std::memory_order_relaxed), 0u);
+  EXPECT_GT(shared.reads.Load(std::memory_order_relaxed), 0u);
+}
+
+class ReaderFlavours : public testing::TestWithParam<RcuMode> {};
+
+TEST_P(ReaderFlavours, NoGracePeriodEndsBeforeAReader) {
+  ForSeeds(24, RcuOptions(5, GetParam()), [](Kernel& kernel) {
+    ReadersAgainst(kernel, 8, 6, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });
+  });
+}
+
+TEST_P(ReaderFlavours, NorWhereTheKthreadWakes) {
+  KernelOptions options = RcuOptions(4, GetParam());
+  options.kernel.rcu_normal_wake_from_gp = 1;
+  ForSeeds(12, options, [](Kernel& kernel) {
+    ReadersAgainst(kernel, 6, 6, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, ReaderFlavours, testing::ValuesIn(kRcuModes), NameOfMode);
+
+// Trees of three and four levels with few CPUs.
+TEST(Trees, OfSmallFanOut) {
+  for (const uint32_t fanout : {2u, 3u}) {
+    for (const uint32_t cpus : {8u, 13u, 27u}) {
+      SCOPED_TRACE(testing::Message() << cpus << " CPUs, fan-out " << fanout);
+      KernelOptions options = RcuOptions(cpus, kRcuModes[0]);
+      options.kernel.rcu_fanout = static_cast<uint16_t>(fanout);
+      options.kernel.rcu_fanout_leaf = static_cast<uint16_t>(fanout);
+      ForSeeds(3, options, [cpus](Kernel& kernel) {
+        EXPECT_GE(kernel.rcu->levels, 3u);
+        ReadersAgainst(kernel, cpus, 4, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });
+      });
+    }
+  }
+}
+
+// --- It waits for nothing else.
+
+struct Held {
+  Completion in;
+  Completion go;
+  Completion out;
+  platform::Atomic<uint32_t> inside{0};
+};
+
+// A reader that sleeps inside, as one that is preempted for long: the leaf's list has it.
+void HoldingReader(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  ReadLock();
+  held.inside.Store(1, std::memory_order_seq_cst);
+  held.in.Complete(kernel);
+  held.go.Wait();
+  held.inside.Store(0, std::memory_order_seq_cst);
+  ReadUnlock();
+  held.out.Complete(kernel);
+}
+
+struct Waiter {
+  Completion done;
+  platform::Atomic<uint32_t> passed{0};
+};
+
+void SynchronizingThread(void* argument) {
+  auto& waiter = *static_cast<Waiter*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  rcu::SynchronizeNormal(rcu::StateOf(kernel));
+  waiter.passed.Store(1, std::memory_order_seq_cst);
+  waiter.done.Complete(kernel);
+}
+
+TEST(BlockedReaders, HoldTheGracePeriodUpUntilTheyLeave) {
+  ForSeeds(20, RcuOptions(3, kRcuModes[0]), [](Kernel& kernel) {
+    auto& held = *AllocateArray<Held>(kernel, 1);
+    auto& waiter = *AllocateArray<Waiter>(kernel, 1);
+    SpawnThread(kernel, {.name = "holder", .function = HoldingReader, .argument = &held, .cpu = 1});
+    held.in.Wait();
+    SpawnThread(kernel, {.name = "waiter", .function = SynchronizingThread, .argument = &waiter});
+    SleepJiffies(30);
+    EXPECT_EQ(waiter.passed.Load(std::memory_order_seq_cst), 0u);
+    held.go.Complete(kernel);
+    waiter.done.Wait();
+    EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
+    held.out.Wait();
+  });
+}
+
+// A reader that begins after the grace period does not hold it up, though it never ends.
+TEST(BlockedReaders, WhoComesLaterIsNotWaitedFor) {
+  ForSeeds(20, RcuOptions(3, kRcuModes[0]), [](Kernel& kernel) {
+    auto& early = *AllocateArray<Held>(kernel, 1);
+    auto& late = *AllocateArray<Held>(kernel, 1);
+    auto& waiter = *AllocateArray<Waiter>(kernel, 1);
+    SpawnThread(kernel, {.name = "early", .function = HoldingReader, .argument = &early, .cpu = 1});
+    early.in.Wait();
+    SpawnThread(kernel, {.name = "waiter", .function = SynchronizingThread, .argument = &waiter});
+    // Long enough for the grace period to have begun, and for CPU 2 to have been found idle.
+    SleepJiffies(20);
+    SpawnThread(kernel, {.name = "late", .function = HoldingReader, .argument = &late, .cpu = 2});
+    late.in.Wait();
+    early.go.Complete(kernel);
+    waiter.done.Wait();
+    EXPECT_EQ(late.inside.Load(std::memory_order_seq_cst), 1u);
+    late.go.Complete(kernel);
+    late.out.Wait();
+    early.out.Wait();
+  });
+}
+
+}  // namespace
+}  // namespace sipi
