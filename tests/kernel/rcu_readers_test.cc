@@ -101,7 +101,7 @@ TEST(Trees, OfSmallFanOut) {
       SCOPED_TRACE(testing::Message() << cpus << " CPUs, fan-out " << fanout);
       KernelOptions options = RcuOptions(cpus, kRcuModes[0]);
       options.kernel.rcu_fanout = static_cast<uint16_t>(fanout);
-      options.kernel.rcu_fanout_leaf = static_cast<uint16_t>(fanout);
+      options.kernel.rcu_fanout_leaf = 2;
       ForSeeds(3, options, [cpus](Kernel& kernel) {
         EXPECT_GE(kernel.rcu->levels, 3u);
         ReadersAgainst(kernel, cpus, 4, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });

@@ -82,7 +82,9 @@ bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us) {
 
 void MayPreempt() {
   Cpu& cpu = Current();
-  if (!cpu.interrupted) return;
+  // Not within a handler, nor where interrupts are off: what interrupted a handler's softirq is seen
+  // here only once that handler has ended.
+  if (!cpu.interrupted || !cpu.irqs) return;
   cpu.interrupted = false;
   cpu.machine.Preempt();
 }
