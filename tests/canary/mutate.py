@@ -11,6 +11,10 @@ numbers and names to OUT-DIR/canary.h.
 import pathlib
 import sys
 
+sys.dont_write_bytecode = True  # not into the sources
+
+from rcu_canaries import RCU_CANARIES
+
 # Number: name, and the lines that are replaced.
 CANARIES = {
     1: ("unlock at a wrong address", [(
@@ -153,6 +157,9 @@ struct CanaryName {
 };
 inline constexpr CanaryName kCanaries[] = {
 %s};
+// In RCU and hotplug: for explored runs of that scenario.
+inline constexpr CanaryName kRcuCanaries[] = {
+%s};
 
 }  // namespace sipi
 """
@@ -169,17 +176,20 @@ def write_if_new(target, text):
 def main():
     source, out, flat = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
     edits = {}
-    for number, (name, changes) in CANARIES.items():
+    for number, (name, changes) in (CANARIES | RCU_CANARIES).items():
         for path, old, new in changes:
             edits.setdefault(path, []).append((f"canary {number}, {name}", old, new))
     edits.setdefault(RUN[0], []).append(("canary switch", RUN[1], RUN[2]))
 
     tree = out / "tree"
     tree.mkdir(parents=True, exist_ok=True)
-    names = "".join(f'    {{{number}, "{name}"}},\n' for number, (name, _) in CANARIES.items())
-    write_if_new(out / "canary.h", HEADER % names)
-    folders = ["guest/kernel", "guest/kernel/sched", "guest/kernel/rcu", "guest/kernel/hotplug", "guest/scenario", "guest/platform/sim", "apic/model"]
-    for path in sorted(p for f in folders for p in (source / f).glob("*") if p.suffix in (".h", ".cc")):
+    names = [
+        "".join(f'    {{{number}, "{name}"}},\n' for number, (name, _) in canaries.items())
+        for canaries in (CANARIES, RCU_CANARIES)
+    ]
+    write_if_new(out / "canary.h", HEADER % tuple(names))
+    folders = ["guest/kernel", "guest/scenario", "guest/platform/sim", "apic/model"]
+    for path in sorted(p for f in folders for p in (source / f).rglob("*") if p.suffix in (".h", ".cc")):
         relative = path.relative_to(source).as_posix()
         text = path.read_text()
         for what, old, new in edits.pop(relative, []):

@@ -128,6 +128,8 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
       "exhaustive: how many a schedule may have (default 2)");
   add("--store-buffer", raw.store_buffer, "on|off", "exhaustive: one of the two (default both)");
   add("--fault", raw.fault, "KIND@CPU[:VALUE]", "exhaustive: this fault in every schedule");
+  add("--scenario", raw.scenario, "smpboot|rcu",
+      "what the guest does: bring CPUs up; or readers, updaters and hotplug (default smpboot)");
   add("--cpus", raw.cpus, "N", "CPUs of every schedule (default: drawn, 2 to 8)");
   add("--strategy", raw.strategy, "NAME", "of every schedule (default: drawn)");
   add("--faults", raw.faults, "on|off", "inject faults into half of them (default on)");
@@ -157,6 +159,10 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   if (!raw.seed.empty()) {
     ASSIGN_OR_RETURN(plan.first_seed, ParseNumber("--seed", raw.seed, 0, kMaxSeed));
   }
+  ASSIGN_OR_RETURN(plan.space.scenario,
+                   ParseChoice<ExploreScenario>(
+                       "--scenario", raw.scenario,
+                       {{"smpboot", ExploreScenario::kSmpboot}, {"rcu", ExploreScenario::kRcu}}));
   if (!raw.cpus.empty()) {
     ASSIGN_OR_RETURN(const uint64_t cpus, ParseNumber("--cpus", raw.cpus, 2, 64));
     plan.space.cpus = static_cast<uint32_t>(cpus);

@@ -21,6 +21,7 @@ struct RawExplore {
   std::string schedule = "random";
   std::string schedules;
   std::string seed;
+  std::string scenario = "smpboot";
   std::string cpus;
   std::string strategy;
   std::string preemptions;

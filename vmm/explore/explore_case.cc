@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/explore/draws.h"
+#include "vmm/explore/rcu_case.h"
 
 namespace sipi {
 namespace {
@@ -20,23 +22,6 @@ constexpr RateName kRates[] = {
     {"duplicated-ipi", &sim::Chaos::duplicated_ipi},
     {"stall", &sim::Chaos::stall},
     {"late-timer", &sim::Chaos::late_timer},
-};
-
-// SplitMix64, as everywhere; a stream of its own, apart from the run's.
-class Draws {
- public:
-  explicit Draws(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 0x5851f42d4c957f2du) {}
-  uint64_t Below(uint64_t bound) {
-    state_ += 0x9e3779b97f4a7c15u;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (z ^ (z >> 31)) % bound;
-  }
-  bool OneIn(uint64_t n) { return Below(n) == 0; }
-
- private:
-  uint64_t state_;
 };
 
 Topology TopologyOf(uint32_t cpus, bool siblings) {
@@ -121,6 +106,7 @@ void DrawFailure(Draws& draws, ExploreCase& drawn) {
 std::span<const RateName> RateNames() { return kRates; }
 
 ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
+  if (space.scenario == ExploreScenario::kRcu) return RcuCaseOf(seed, space);
   Draws draws(seed);
   ExploreCase drawn;
   drawn.seed = seed;
@@ -169,6 +155,7 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
   constexpr uint64_t kNsPerMs = 1'000'000;
   options.time_limit_ns =
       uint64_t{config.knobs.handshake_timeout_ms} * kNsPerMs * (4 * uint64_t{config.cpus} + 8);
+  if (ExploresRcu(explored)) options.time_limit_ns = kRcuTimeLimitMs * kNsPerMs;
   options.memory_bytes = arena.end.value;
   options.boot_params = BuildBootParams(config, arena, options.tsc_khz);
   return options;
@@ -180,6 +167,7 @@ std::string Describe(const ExploreCase& explored) {
                                   sequence::BaseName(config.strategy.id),
                                   config.strategy.reuse_calibration != 0 ? "+reuse" : "",
                                   config.strategy.overlap != 0 ? "+overlap" : "");
+  if (ExploresRcu(explored)) absl::StrAppend(&text, DescribeRcu(config));
   if (config.knobs.tsc_check != 0) absl::StrAppend(&text, ", tsc-check");
   if (config.knobs.ap_wait == abi::WaitMode::kSpin) absl::StrAppend(&text, ", ap-wait=spin");
   if (config.knobs.cache_setup == abi::CacheSetup::kRendezvous) {

@@ -14,8 +14,15 @@
 
 namespace sipi {
 
+// What the guest is explored at.
+enum class ExploreScenario : uint8_t {
+  kSmpboot,  // bring-up
+  kRcu,      // readers, updaters and hotplug once all CPUs are up
+};
+
 // What a campaign holds fixed; what is not given is drawn for each seed.
 struct ExploreSpace {
+  ExploreScenario scenario = ExploreScenario::kSmpboot;
   uint32_t cpus = 0;  // 0: 2 to 5, now and then 8
   std::optional<sequence::StrategyId> strategy;
   bool faults = true;

@@ -8,80 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "guest/abi/percpu.h"
+#include "vmm/explore/rcu_case.h"
+#include "vmm/explore/remains.h"
 
 namespace sipi {
 namespace {
 
 using abi::TraceEvent;
-
-// What the guest left, read as what it is: it is this very program.
-class Remains {
- public:
-  Remains(const ExploreCase& explored, const ArenaLayout& arena, const sim::Simulator& simulator)
-      : explored_(explored), arena_(arena), simulator_(simulator) {}
-
-  uint32_t cpus() const { return explored_.config.cpus; }
-  const abi::CpuSlot& slot(uint32_t cpu) const {
-    return reinterpret_cast<const abi::CpuSlot*>(simulator_.base() + arena_.slots.value)[cpu];
-  }
-  const abi::ResultPage& result() const {
-    return *reinterpret_cast<const abi::ResultPage*>(simulator_.base() + arena_.result.value);
-  }
-  std::span<const abi::TraceRecord> ring(uint32_t cpu) const {
-    const auto& header = *reinterpret_cast<const abi::PerCpuHeader*>(
-        simulator_.base() + arena_.percpu.value + uint64_t{cpu} * arena_.percpu_stride_bytes);
-    const auto* begin = reinterpret_cast<const abi::TraceRecord*>(header.ring_begin);
-    if (begin == nullptr) return {};
-    const uint64_t end = std::min(header.ring_cursor, header.ring_end);
-    return {begin, (end - header.ring_begin) / sizeof(abi::TraceRecord)};
-  }
-  bool harmed(uint32_t cpu) const {
-    return simulator_.Harmed(CpuNumber(cpu)) || explored_.doomed_cpu == cpu;
-  }
-  // Some CPU may still be on its way, up or down: dead, late, or cancelled by the control CPU. One
-  // whose own ONLINE step failed has undone everything before it says so.
-  bool unsettled() const {
-    for (uint32_t cpu = 0; cpu < cpus(); ++cpu) {
-      if (simulator_.Harmed(CpuNumber(cpu))) return true;
-    }
-    constexpr auto kFirstOnlineStep = static_cast<uint64_t>(abi::CpuhpState::kApOnlineIdle);
-    const abi::FaultSpec& fault = explored_.config.fault;
-    const bool undone = fault.kind == abi::Fault::kFailStep && fault.value >= kFirstOnlineStep;
-    return explored_.doomed_cpu && !undone;
-  }
-  const ExploreCase& explored() const { return explored_; }
-  const sim::Simulator& simulator() const { return simulator_; }
-
- private:
-  const ExploreCase& explored_;
-  const ArenaLayout& arena_;
-  const sim::Simulator& simulator_;
-};
-
-std::string CheckEnd(const Remains& remains, const sim::End& end) {
-  switch (end.kind) {
-    case sim::EndKind::kGuestExit:
-      break;
-    case sim::EndKind::kAllHalted:
-      return "all CPUs are halted and nothing can wake them";
-    case sim::EndKind::kTimeLimit:
-      return "it does not converge";
-    default:
-      return end.text;
-  }
-  const abi::ResultPage& result = remains.result();
-  switch (static_cast<abi::GuestStatus>(result.status)) {
-    case abi::GuestStatus::kDone:
-      return "";
-    case abi::GuestStatus::kPanic:
-      return absl::StrCat("panic on CPU ", result.panic_cpu, ", line ", result.panic_line, ": ",
-                          result.panic_text);
-    case abi::GuestStatus::kFault:
-      return absl::StrCat("exception ", result.fault_vector, " on CPU ", result.fault_cpu);
-    default:
-      return "the guest ended before it was done";
-  }
-}
 
 std::string CheckCpu(const Remains& remains, uint32_t cpu) {
   const abi::CpuSlot& slot = remains.slot(cpu);
@@ -192,6 +125,7 @@ std::string CheckSiblings(const Remains& remains) {
 
 std::string CheckRun(const ExploreCase& explored, const ArenaLayout& arena,
                      const sim::Simulator& simulator, const sim::End& end) {
+  if (ExploresRcu(explored)) return CheckRcuRun(explored, arena, simulator, end);
   const Remains remains(explored, arena, simulator);
   std::string wrong = CheckEnd(remains, end);
   if (!wrong.empty()) return wrong;
@@ -231,7 +165,9 @@ std::string LastEvents(const ExploreCase& explored, const ArenaLayout& arena,
                           cpu < 0 ? "     " : absl::StrFormat("CPU %d", cpu),
                           abi::Name(record.event));
     if (record.target != 0) absl::StrAppend(&text, " target ", record.target);
-    if (record.event == TraceEvent::kCpuhpEnter) {
+    const bool states =
+        record.event == TraceEvent::kCpuhpEnter || record.event == TraceEvent::kHotplugBegin;
+    if (states) {
       absl::StrAppend(&text, " ", abi::Name(static_cast<abi::CpuhpState>(record.value)));
     } else if (record.value != 0) {
       absl::StrAppendFormat(&text, " 0x%x", record.value);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vmm/explore/explore_check.h"
+#include "vmm/explore/rcu_case.h"
 
 namespace sipi {
 namespace {
@@ -41,8 +42,13 @@ const std::vector<Change>& Changes() {
                     [](ExploreCase& c) { c.config.knobs.cache_setup = abi::CacheSetup::kEach; }});
     list.push_back(
         {"spinning-aps", [](ExploreCase& c) { c.config.knobs.ap_wait = abi::WaitMode::kHalt; }});
-    list.push_back(
-        {"ipi-all", [](ExploreCase& c) { c.config.scenario = abi::Scenario::kSmpboot; }});
+    list.push_back({"ipi-all", [](ExploreCase& c) {
+                      if (!ExploresRcu(c)) c.config.scenario = abi::Scenario::kSmpboot;
+                    }});
+    list.push_back({"rounds", [](ExploreCase& c) {
+                      if (ExploresRcu(c)) c.config.scenario_knobs.rounds = 1;
+                    }});
+    list.push_back({"exp-parallel", [](ExploreCase& c) { c.config.kernel.rcu_exp_parallel = 0; }});
     list.push_back({"unknown-clock", [](ExploreCase& c) { c.config.clock_known = true; }});
     return list;
   }();

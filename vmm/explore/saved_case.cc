@@ -13,8 +13,13 @@ constexpr char kSchema[] = "sipi.explore.case/1";
 
 std::string SavedCaseJson(const SavedCase& saved) {
   nlohmann::ordered_json tree = {
-      {"schema", kSchema},   {"seed", saved.seed},           {"cpus", saved.space.cpus},
-      {"strategy", nullptr}, {"faults", saved.space.faults}, {"left_out", saved.left_out}};
+      {"schema", kSchema},
+      {"seed", saved.seed},
+      {"cpus", saved.space.cpus},
+      {"scenario", saved.space.scenario == ExploreScenario::kRcu ? "rcu" : "smpboot"},
+      {"strategy", nullptr},
+      {"faults", saved.space.faults},
+      {"left_out", saved.left_out}};
   if (saved.space.strategy) tree["strategy"] = sequence::BaseName(*saved.space.strategy);
   return tree.dump(1) + "\n";
 }
@@ -28,6 +33,9 @@ absl::StatusOr<SavedCase> ParseSavedCase(const std::string& text, const std::str
     tree.at("cpus").get_to(saved.space.cpus);
     tree.at("faults").get_to(saved.space.faults);
     tree.at("left_out").get_to(saved.left_out);
+    const std::string scenario = tree.value("scenario", "smpboot");
+    known = known && (scenario == "smpboot" || scenario == "rcu");
+    if (scenario == "rcu") saved.space.scenario = ExploreScenario::kRcu;
     if (!tree.at("strategy").is_null()) {
       const auto name = tree.at("strategy").get<std::string>();
       for (uint32_t id = 0; id < sequence::kStrategyCount; ++id) {

@@ -80,6 +80,7 @@ uint64_t Machine::Transfer(Cpu& cpu, Line& line) {
 }
 
 void Machine::Access(Cpu& cpu, const void* word, bool write) {
+  touched_ = word;
   Sync(cpu);
   if (!memory().Contains(word))
     platform::Panic(__FILE__, __LINE__, "a shared word is not in memory");

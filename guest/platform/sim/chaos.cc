@@ -119,6 +119,16 @@ void Machine::CheckStart(Cpu& cpu) {
   }
 }
 
+// A function call to a CPU that runs nothing any more, or nothing yet.
+void Machine::CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr) {
+  const Cpu& called = cpus_[target];
+  const bool call = icr.mode == apic::DeliveryMode::kFixed &&
+                    icr.vector.value == abi::kCallSingleVector;
+  if (!call || (Alive(called) && called.state != CpuState::kParked)) return;
+  Violation("CPU " + std::to_string(sender.number) + " interrupts CPU " + std::to_string(target) +
+            " for a function call, which is dead");
+}
+
 // An AP dies at a step of its own, where it holds no lock and nobody counts on it yet: one that has
 // been seen online and then hangs takes every kernel down with it.
 void Machine::MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value) {

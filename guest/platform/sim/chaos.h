@@ -22,6 +22,12 @@ struct Chaos {
   bool on = false;
   Schedule schedule = Schedule::kTimed;
   uint32_t preemptions = 0;  // with kChosen: at most so many
+  // With kChosen: choices only between the guest's marks (abi::kMarkChoices), and preemptions only
+  // before a CPU touches RCU's tree or per-CPU data, a CPU's slot or the set of CPUs: what is between
+  // concerns nobody else that the marked part is about.
+  bool marked = false;
+  // A function call's interrupt to a CPU that is dead is a violation.
+  bool calls_need_life = false;
   uint32_t change_points = 3;
   uint32_t expected_steps = 1000;  // among which the change points lie
   bool store_buffer = false;       // x86-TSO: plain stores become visible later, in order

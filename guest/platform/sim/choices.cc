@@ -6,7 +6,9 @@
 // the others that could, and stand in no queue. Messages, timers, latencies and delays come in
 // their time, which passes as the runner spends it.
 #include <algorithm>
+#include <utility>
 
+#include "guest/kernel/rcu/state.h"
 #include "guest/platform/sim/machine.h"
 
 namespace sipi::sim {
@@ -17,8 +19,35 @@ constexpr uint64_t kStepsPerTurn = 4'000;
 
 }  // namespace
 
+// Choices begin or end.
+void Machine::TakeMark(uint32_t event_and_target, uint32_t value) {
+  if (!options_.chaos.marked) return;
+  if (event_and_target != abi::PackTrace(abi::TraceEvent::kScenario, 0)) return;
+  if (value == abi::kMarkChoices) choosing_ = true;
+  if (value == abi::kMarkNoChoices) choosing_ = false;
+}
+
+// With marks: a word that the marked part is about.
+bool Machine::Concerned(const void* word) const {
+  if (word == nullptr) return false;
+  const auto& guest = *reinterpret_cast<const Kernel*>(backing_->memory.base() + abi::kImageGpa);
+  const auto within = [word](const void* begin, uint64_t bytes) {
+    return reinterpret_cast<uint64_t>(word) - reinterpret_cast<uint64_t>(begin) < bytes;
+  };
+  if (within(guest.slots, cpus_.size() * sizeof(abi::CpuSlot))) return true;
+  if (guest.rcu == nullptr) return false;
+  const std::span<rcu::Node> nodes = guest.rcu->nodes;
+  if (within(guest.rcu, sizeof(rcu::State)) || within(nodes.data(), nodes.size_bytes())) return true;
+  for (uint32_t cpu = 0; cpu < cpus_.size(); ++cpu) {
+    const PerCpu& area = guest.percpu(CpuNumber(cpu));
+    if (area.rcu != nullptr && within(area.rcu, sizeof(rcu::Data))) return true;
+  }
+  return false;
+}
+
 // The alternative that the list has here; 0 where it has ended.
 uint32_t Machine::Choose(ChoicePoint point) {
+  if (!choosing_) return 0;
   const size_t index = choice_points_.size();
   if (index < options_.choices.size()) {
     point.taken = options_.choices[index];
@@ -63,7 +92,7 @@ void Machine::PassTurn(const Cpu& cpu) {
     point.alternatives = static_cast<uint16_t>(ready_.size());
     point.from = static_cast<uint16_t>(cpu.number);
     taken = Choose(point);
-    choice_points_.back().to = static_cast<uint16_t>(ready_[taken]->number);
+    if (choosing_) choice_points_.back().to = static_cast<uint16_t>(ready_[taken]->number);
   }
   Cpu& next = *ready_[taken];
   ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(taken));
@@ -106,9 +135,11 @@ bool Machine::SomethingIsDue() const {
 
 // Before a step that others can see.
 void Machine::MayStandBack(Cpu& cpu) {
+  const void* const touched = std::exchange(touched_, nullptr);
   if (ended_ || runner_ != &cpu) return;
   if (++turn_steps_ > kStepsPerTurn) return StandBack(cpu);
-  if (preemptions_ == options_.chaos.preemptions) return;
+  if (!choosing_ || preemptions_ == options_.chaos.preemptions) return;
+  if (options_.chaos.marked && !Concerned(touched)) return;
   const bool due = SomethingIsDue();
   if (ready_.empty() && !due) return;
   ChoicePoint point;

@@ -88,6 +88,7 @@ void Machine::Post(Cpu& sender, uint32_t target, const apic::Icr& icr) {
   const auto track = static_cast<int32_t>(target);
   uint32_t index = 0;
   if (chaotic() && LosesStartup(target, icr.mode)) return;
+  if (options_.chaos.calls_need_life) CheckCall(sender, target, icr);
   switch (icr.mode) {
     case DeliveryMode::kInit:
       ++stats_.inits_sent;

@@ -39,6 +39,7 @@ Machine::Machine(Options options, const Program& program, std::unique_ptr<Backin
       now_ns_(kPowerOnNs),
       power_on_ns_(kPowerOnNs),
       limit_ns_(kPowerOnNs + options_.time_limit_ns) {
+  choosing_ = !options_.chaos.marked;
   const apic::ApicConfig config = ConfigOf(options_);
   for (uint32_t i = 0; i < options_.cpus.size(); ++i) {
     cpus_.emplace_back(*this, i, options_.cpus[i], config, options_.seed);

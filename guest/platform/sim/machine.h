@@ -118,6 +118,8 @@ class Machine {
   void CheckStore(const void* word, uint64_t value);
   // The CPU is about to trace this: it may die here.
   void MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value);
+  // The CPU has traced this: does a marked part begin or end (choices.cc)?
+  void TakeMark(uint32_t event_and_target, uint32_t value);
   // True: the store stands in the CPU's buffer.
   bool Buffer(Cpu& cpu, void* word, uint32_t bytes, uint64_t value, bool fenced);
   void DrainStores(Cpu& cpu, size_t leave);
@@ -172,6 +174,7 @@ class Machine {
   // choices.cc
   bool chosen() const { return chaotic() && options_.chaos.schedule == Schedule::kChosen; }
   uint32_t Choose(ChoicePoint point);
+  bool Concerned(const void* word) const;
   void RunNext(Cpu& next);
   void BecomeReady(Cpu& cpu);
   void MakeReady(Cpu& cpu);
@@ -210,6 +213,7 @@ class Machine {
   void Perturb(Cpu& cpu);
   bool Strikes(Rate rate);
   void CheckStart(Cpu& cpu);
+  void CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr);
   bool LosesStartup(uint32_t target, apic::DeliveryMode mode);
   uint64_t ArrivalNs(Cpu& target, apic::DeliveryMode mode, uint64_t planned_ns);
 
@@ -227,6 +231,8 @@ class Machine {
   Cpu* runner_ = nullptr;
   std::vector<Cpu*> ready_;  // by number
   std::vector<ChoicePoint> choice_points_;
+  bool choosing_ = false;
+  const void* touched_ = nullptr;  // the word that the CPU which comes to a step will access there
   uint32_t preemptions_ = 0;
   uint64_t turn_steps_ = 0;
   abi::FaultSpec fault_;

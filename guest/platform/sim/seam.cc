@@ -31,7 +31,10 @@ uint64_t NsOfCpuTicks(const Cpu& cpu, uint64_t ticks) {
 void Write(uint64_t ticks, uint32_t event_and_target, uint32_t value) {
   Cpu& cpu = Current();
   cpu.machine.Spend(cpu, cpu.machine.costs().trace_ns);
-  if (cpu.machine.chaotic()) cpu.machine.MayDie(cpu, event_and_target, value);
+  if (cpu.machine.chaotic()) {
+    cpu.machine.MayDie(cpu, event_and_target, value);
+    cpu.machine.TakeMark(event_and_target, value);
+  }
   abi::PerCpuHeader& header = cpu.self->header;
   const uint64_t at = header.ring_cursor;
   header.ring_cursor += sizeof(abi::TraceRecord);
