@@ -4,7 +4,7 @@
     mutate.py SOURCE-ROOT OUT-DIR FLAT-OUTPUT...
 
 Every canary is a text that must stand exactly once in its file: a kernel that changes takes its canaries along, or the
-build stops and says which. Headers go to OUT-DIR/tree, sources to the flat outputs (canary_NAME.cc), the
+build stops and says which. Headers go to OUT-DIR/tree, sources to the flat outputs (canary_FOLDER_NAME.cc), the
 numbers and names to OUT-DIR/canary.h.
 """
 
@@ -201,7 +201,7 @@ def main():
             target.parent.mkdir(parents=True, exist_ok=True)
             text = text.replace("#pragma once\n", '#pragma once\n\n#include "canary.h"\n', 1)
         else:
-            target = out / ("canary_" + path.name)
+            target = out / f"canary_{path.parent.name}_{path.name}"
             text = '#include "canary.h"\n' + text
             if target.name not in flat:
                 sys.exit(f"{target.name} is not built: add it to tests/canary/meson.build")
