@@ -102,6 +102,9 @@ void KernelMachine::Boot(sim::Cpu& cpu) {
   const uint64_t boot_entry = cpu.machine.CpuTicks(cpu);
   Kernel& kernel = sim::MakeKernel(cpu);
   kernel.init_function = InitThread;
+  if (const Body& boot = reinterpret_cast<KernelMachine*>(kernel.params->scenario_value)->boot_) {
+    boot(kernel);
+  }
   KernelMain(kernel, boot_entry);
 }
 
@@ -136,6 +139,11 @@ KernelMachine::KernelMachine(const KernelOptions& options)
 sim::End KernelMachine::RunToEnd(Body body) {
   body_ = std::move(body);
   return machine_.Run();
+}
+
+void KernelMachine::RunBoot(Body boot) {
+  boot_ = std::move(boot);
+  Run({});
 }
 
 void KernelMachine::Run(Body body) {

@@ -56,6 +56,8 @@ class KernelMachine {
 
   // Boots, runs `body` on thread "init", ends. Fails the test unless it comes to its end. Once.
   void Run(Body body);
+  // `boot` is what the boot CPU does from its first instruction on; it ends the machine itself.
+  void RunBoot(Body boot);
   // The same for tests that expect another end.
   sim::End RunToEnd(Body body);
   // How the kernel ended, in words: panic text and place, or the machine's own reason.
@@ -74,6 +76,7 @@ class KernelMachine {
 
   sim::Machine machine_;
   Body body_;
+  Body boot_;
 };
 
 // The chaos that ForSeeds gives a seed.

@@ -102,6 +102,7 @@ TEST(Trees, OfSmallFanOut) {
       KernelOptions options = RcuOptions(cpus, kRcuModes[0]);
       options.kernel.rcu_fanout = static_cast<uint16_t>(fanout);
       options.kernel.rcu_fanout_leaf = 2;
+      options.kernel.hz = 100;  // the slowest CPUs of some seeds need ms for a tick
       ForSeeds(3, options, [cpus](Kernel& kernel) {
         EXPECT_GE(kernel.rcu->levels, 3u);
         ReadersAgainst(kernel, cpus, 4, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });

@@ -48,6 +48,14 @@ TEST(QuietGracePeriod, WaitsScaleWithHzAndCpus) {
   }
 }
 
+TEST(QuietGracePeriod, Of1920Cpus) {
+  KernelOptions options = RcuOptions(1920, kRcuModes[0]);
+  options.kernel.rcu_normal_wake_from_gp = 1;
+  options.ring_records = 256;
+  options.heap_bytes = uint64_t{256} << 20;
+  EXPECT_EQ(QuietJiffies(options), 9u);  // the first scan comes after 1 + 1920 / 256, and one begun
+}
+
 TEST(QuietGracePeriod, KnobsSetTheWaits) {
   KernelOptions options = RcuOptions(2, kRcuModes[0]);
   options.kernel.rcu_normal_wake_from_gp = 1;
