@@ -179,6 +179,7 @@ bool ExpWorkersRun(State& state) {
 }
 
 void SynchronizeExpedited(Kernel& kernel) {
+  if (kernel.rcu == nullptr) return Synchronize(kernel);  // nothing to wait for yet
   State& state = StateOf(kernel);
   if (GpIsNormal(kernel)) return SynchronizeNormal(state);
   platform::Trace(TraceEvent::kSyncBegin, 0, static_cast<uint32_t>(GracePeriodKind::kExpedited));

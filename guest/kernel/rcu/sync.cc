@@ -85,6 +85,10 @@ void WaitOnList(State& state, Thread& self) {
   Sleep(self);
 }
 
+bool SchedulerIs(State& state, SchedulerState scheduler) {
+  return state.scheduler_state.Load(std::memory_order_acquire) == static_cast<uint32_t>(scheduler);
+}
+
 void TraceSync(abi::TraceEvent event, GracePeriodKind kind) {
   platform::Trace(event, 0, static_cast<uint32_t>(kind));
 }
@@ -123,24 +127,6 @@ void SpawnSyncThread(State& state) {
   StartWorker(*state.kernel, state.sync_worker, {.name = "rcu_sync_wake"});
 }
 
-bool SetNormalWakeFromGp(Kernel& kernel, bool on) {
-  return StateOf(kernel).normal_wake_from_gp.Exchange(on ? 1 : 0, std::memory_order_seq_cst) != 0;
-}
-
-void SynchronizeNormal(State& state) {
-  TraceSync(abi::TraceEvent::kSyncBegin, GracePeriodKind::kNormal);
-  Thread& self = *CurrentThread();
-  self.rcu.sync.thread = &self;
-  self.rcu.sync.done.Store(0, std::memory_order_relaxed);
-  if (KthreadWakes(state)) {
-    WaitOnList(state, self);
-  } else {
-    CallHurry(*state.kernel, self.rcu.sync.head, WakeByCallback);
-    Sleep(self);
-  }
-  TraceSync(abi::TraceEvent::kSyncEnd, GracePeriodKind::kNormal);
-}
-
 void PassVacuousGp(State& state) {
   IrqGuard irq;
   state.root().lock.Lock(*state.kernel);
@@ -156,20 +142,38 @@ void PassVacuousGp(State& state) {
   }
 }
 
-void Synchronize(Kernel& kernel) {
-  const auto inactive = static_cast<uint32_t>(SchedulerState::kInactive);
-  const auto running = static_cast<uint32_t>(SchedulerState::kRunning);
-  const uint32_t scheduler = kernel.rcu == nullptr
-                                 ? inactive
-                                 : kernel.rcu->scheduler_state.Load(std::memory_order_acquire);
-  if (scheduler == inactive) {
-    TraceSync(abi::TraceEvent::kSyncBegin, GracePeriodKind::kNormal);
-    if (kernel.rcu != nullptr) PassVacuousGp(*kernel.rcu);
+bool SetNormalWakeFromGp(Kernel& kernel, bool on) {
+  return StateOf(kernel).normal_wake_from_gp.Exchange(on ? 1 : 0, std::memory_order_seq_cst) != 0;
+}
+
+void SynchronizeNormal(State& state) {
+  TraceSync(abi::TraceEvent::kSyncBegin, GracePeriodKind::kNormal);
+  if (SchedulerIs(state, SchedulerState::kInactive)) {
+    PassVacuousGp(state);
     return TraceSync(abi::TraceEvent::kSyncEnd, GracePeriodKind::kNone);
   }
+  Thread& self = *CurrentThread();
+  self.rcu.sync.thread = &self;
+  self.rcu.sync.done.Store(0, std::memory_order_relaxed);
+  if (KthreadWakes(state)) {
+    WaitOnList(state, self);
+  } else {
+    CallHurry(*state.kernel, self.rcu.sync.head, WakeByCallback);
+    Sleep(self);
+  }
+  TraceSync(abi::TraceEvent::kSyncEnd, GracePeriodKind::kNormal);
+}
+
+void Synchronize(Kernel& kernel) {
+  if (kernel.rcu == nullptr) {
+    TraceSync(abi::TraceEvent::kSyncBegin, GracePeriodKind::kNormal);
+    return TraceSync(abi::TraceEvent::kSyncEnd, GracePeriodKind::kNone);
+  }
+  State& state = *kernel.rcu;
   // Without RCU's threads nobody would run a normal one.
-  if (scheduler != running || GpIsExpedited(kernel)) return SynchronizeExpedited(kernel);
-  SynchronizeNormal(*kernel.rcu);
+  if (SchedulerIs(state, SchedulerState::kInit) || GpIsExpedited(kernel))
+    return SynchronizeExpedited(kernel);
+  SynchronizeNormal(state);
 }
 
 }  // namespace sipi::rcu
