@@ -43,12 +43,13 @@ inline constexpr uint8_t kSpuriousVector = 0xff;
 // What a profile may charge for at a step (guest/platform/platform.h, Charge).
 enum class Charge : uint8_t {
   kNone = 0,
-  kStartup = 1,      // SIPI to first instruction
-  kInit = 2,         // INIT
-  kMicrocode = 3,    // before alive
-  kCacheSetup = 4,   // MTRR and PAT
-  kIdentify = 5,     // CPU identification and feature set-up in STARTING
-  kOnlineSteps = 6,  // ONLINE section
+  kStartup = 1,       // SIPI to first instruction
+  kInit = 2,          // INIT
+  kMicrocode = 3,     // before alive
+  kCacheSetup = 4,    // MTRR and PAT
+  kIdentify = 5,      // CPU identification and feature set-up in STARTING
+  kOnlineSteps = 6,   // ONLINE section
+  kSchedDomains = 7,  // scheduling domains built anew when a CPU becomes active or no longer is
 };
 
 }  // namespace sipi::abi

@@ -63,6 +63,9 @@ enum class GuestError : uint32_t {
   kTimeoutOnline = 2,
   kStepFailed = 3,
   kCancelled = 4,
+  kInvalid = 5,      // hotplug was asked for something that no CPU, or this one, can do
+  kNotBootable = 6,  // SMT control keeps this CPU off
+  kTimeoutDead = 7,
 };
 
 // The trampoline's lock is told here: the word, and the CPU that took it last (kNoCpu: not known

@@ -3,8 +3,8 @@
 #include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
 #include "guest/kernel/handshake.h"
+#include "guest/kernel/hotplug/ap_idle.h"
 #include "guest/kernel/sched/thread.h"
-#include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/wait.h"
 
@@ -47,6 +47,7 @@ void WaitUntilReleased(PerCpu& self) {
 // Undoes what this CPU has done itself, and parks. The control CPU undoes its own section.
 [[noreturn]] void TakeSelfDown(PerCpu& self) {
   CpuhpDown(self, self.cpu, Section::kStarting);
+  if (self.kernel->hotplug != nullptr) IdleDead(self);
   Park(self);
 }
 
@@ -117,17 +118,14 @@ void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
   ReportAlive(self);
   if (self.slot->tree_rank != 0) KickTreeChildren(self);
   WaitUntilReleased(self);
-  if (kernel.scheduler != nullptr) {
-    SchedStartCpu(self);
-    rcu::ReportCpuStarting(self);
-  }
   RunStarting(self);
+  if (kernel.hotplug != nullptr) {
+    ReachIdle(self);
+    IdleLoop(self);
+  }
   platform::IrqEnable();
   RunOnline(self);
-  if (kernel.scheduler == nullptr) Idle();
-  rcu::OnlineCpu(self);
-  SchedActivateCpu(self);
-  IdleLoop(self);
+  Idle();
 }
 
 }  // namespace sipi

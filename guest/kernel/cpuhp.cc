@@ -1,5 +1,7 @@
 #include "guest/kernel/cpuhp.h"
 
+#include "guest/kernel/hotplug/sections.h"
+
 namespace sipi {
 namespace {
 
@@ -43,8 +45,8 @@ Error Up(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
   const auto from = static_cast<abi::CpuhpState>(progress.Load(std::memory_order_acquire));
   const uint32_t packed =
       abi::PackTrace(abi::TraceEvent::kCpuhpEnter, static_cast<uint16_t>(cpu.value));
-  const CpuhpStep* step = kCpuhpSectionBegin[static_cast<size_t>(section)];
-  const CpuhpStep* const end = kCpuhpSectionBegin[static_cast<size_t>(section) + 1];
+  const CpuhpStep* step = kPlainSteps.begin[static_cast<size_t>(section)];
+  const CpuhpStep* const end = kPlainSteps.begin[static_cast<size_t>(section) + 1];
   while (step != end && step->state <= from) ++step;
   for (; step != end && step->state <= target; ++step) {
     platform::TracePacked(packed, static_cast<uint32_t>(step->state));
@@ -56,7 +58,7 @@ Error Up(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
       error = step->startup(self, cpu);
     }
     if (error != Error::kNone) {
-      const bool first = step == kCpuhpSectionBegin[static_cast<size_t>(section)];
+      const bool first = step == kPlainSteps.begin[static_cast<size_t>(section)];
       RollBack(self, cpu, *step, first ? StateBelow(section) : step[-1].state, error);
       return error;
     }
@@ -67,18 +69,19 @@ Error Up(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
 }  // namespace
 
 Error CpuhpUp(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
-  return self.kernel->params->fault.kind == abi::Fault::kFailStep
-             ? Up<true>(self, cpu, section, target)
-             : Up<false>(self, cpu, section, target);
+  if (self.kernel->plain_steps) return Up<false>(self, cpu, section, target);
+  if (self.kernel->hotplug != nullptr) return SectionUp(self, cpu, section, target);
+  return Up<true>(self, cpu, section, target);
 }
 
 void CpuhpDown(PerCpu& self, CpuNumber cpu, Section section) {
   Kernel& kernel = *self.kernel;
-  const std::span<const CpuhpStep> steps = CpuhpSteps(section);
+  if (kernel.hotplug != nullptr) return SectionDown(self, cpu, section);
+  const std::span<const CpuhpStep> steps = kPlainSteps.Steps(section);
   const abi::CpuhpState from = CpuhpProgress(kernel, cpu, section);
   for (size_t i = steps.size(); i-- > 0;) {
     if (steps[i].state > from) continue;
-    if (steps[i].teardown != nullptr) steps[i].teardown(self, cpu);
+    if (steps[i].teardown != nullptr) (void)steps[i].teardown(self, cpu);
     Enter(kernel, cpu, section, i == 0 ? StateBelow(section) : steps[i - 1].state);
   }
 }

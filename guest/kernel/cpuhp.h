@@ -1,5 +1,6 @@
-// CPU hotplug: one table of steps and one executor, as in Linux's kernel/cpu.c. A step is entered
-// by storing its number in the CPU's slot and tracing it, before its callback runs.
+// CPU hotplug: one table of steps, as in Linux's kernel/cpu.c, and the executor of plain bring-up. A
+// step is entered by storing its number in the CPU's slot and tracing it, before its callback runs.
+// With KernelKnobs::services the steps are walked by guest/kernel/hotplug.
 #pragma once
 
 #include <span>
@@ -15,14 +16,19 @@ enum class [[nodiscard]] Error : uint32_t{
     kTimeoutOnline = static_cast<uint32_t>(abi::GuestError::kTimeoutOnline),
     kStepFailed = static_cast<uint32_t>(abi::GuestError::kStepFailed),
     kCancelled = static_cast<uint32_t>(abi::GuestError::kCancelled),
+    kInvalid = static_cast<uint32_t>(abi::GuestError::kInvalid),
+    kNotBootable = static_cast<uint32_t>(abi::GuestError::kNotBootable),
+    kTimeoutDead = static_cast<uint32_t>(abi::GuestError::kTimeoutDead),
 };
 
 // Where a step's callbacks run.
 enum class Section : uint8_t {
   kPrepare,   // control CPU, may fail
   kStarting,  // the AP, interrupts off, must not fail
+  kTeardown,  // control CPU, may fail; on the way down only
   kOnline,    // the AP, interrupts on, may fail
 };
+inline constexpr size_t kSections = 4;
 
 struct CpuhpStep {
   abi::CpuhpState state;
@@ -30,15 +36,23 @@ struct CpuhpStep {
   bool can_fail;
   Error (*startup)(PerCpu& self,
                    CpuNumber cpu);  // `self` executes, `cpu` moves; null: nothing to do
-  void (*teardown)(PerCpu& self, CpuNumber cpu);
+  Error (*teardown)(PerCpu& self, CpuNumber cpu);
 };
 
-// The table's part for one section, in the order in which a CPU comes up.
-extern const CpuhpStep* const kCpuhpSectionBegin[];  // by section, and the table's end
-inline std::span<const CpuhpStep> CpuhpSteps(Section section) {
-  const auto index = static_cast<size_t>(section);
-  return {kCpuhpSectionBegin[index], kCpuhpSectionBegin[index + 1]};
-}
+// A table: where each section begins, and its end, in the order in which a CPU comes up.
+struct CpuhpTable {
+  const CpuhpStep* begin[kSections + 1];
+  std::span<const CpuhpStep> Steps(Section section) const {
+    const auto index = static_cast<size_t>(section);
+    return {begin[index], begin[index + 1]};
+  }
+};
+
+// The steps of plain bring-up; those with threads and RCU; and those to which a machine's drivers
+// have added steps that wait for grace periods (KernelKnobs::hotplug_steps).
+extern const CpuhpTable kPlainSteps;
+extern const CpuhpTable kServiceSteps;
+const CpuhpTable& PluggedSteps(abi::HotplugSteps steps);
 
 // The state that a CPU is in when nothing of the section has been done.
 constexpr abi::CpuhpState StateBelow(Section section) {
@@ -47,6 +61,7 @@ constexpr abi::CpuhpState StateBelow(Section section) {
       return abi::CpuhpState::kOffline;
     case Section::kStarting:
       return abi::CpuhpState::kBringupCpu;
+    case Section::kTeardown:
     case Section::kOnline:
       return abi::CpuhpState::kApOnline;
   }

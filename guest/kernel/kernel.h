@@ -38,6 +38,7 @@ struct Kernel {
   bool reuse_calibration = false;
   bool boot_calibrated = false;
   bool tsc_deadline = false;
+  bool plain_steps = false;  // neither services nor a step that is to fail
 
   // CPUs of a concurrent pass that are not online yet; whoever takes it to 0 wakes the control CPU.
   platform::Atomic<uint32_t> remaining{0};

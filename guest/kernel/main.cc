@@ -5,6 +5,7 @@
 #include "guest/kernel/call.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/sched/thread.h"
+#include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/veto.h"
 #include "guest/scenario/scenario.h"
@@ -25,6 +26,8 @@ void SetUpBootCpu(Kernel& kernel, PerCpu& self, uint64_t boot_entry_ticks) {
   kernel.slots[entry.core].core_cpus = 1;
   kernel.slots[entry.package].package_cpus = 1;
   kernel.tsc_deadline = platform::HasTscDeadline();
+  kernel.plain_steps = kernel.params->fault.kind != abi::Fault::kFailStep &&
+                       kernel.kernel_knobs().services == 0;
 }
 
 void ChooseStrategy(Kernel& kernel) {
@@ -48,6 +51,7 @@ void ChooseStrategy(Kernel& kernel) {
 void StartServices(Kernel& kernel) {
   SchedInit(kernel);
   rcu::Init(kernel);
+  HotplugInit(kernel);
   platform::IrqEnable();
   rcu::SpawnThreads(kernel);
 }
@@ -69,7 +73,9 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   // Where the first pass kicks CPU after CPU, the VMM's own start-up must not count as theirs.
   // Where it prepares all of them first, the VMM may make vCPUs meanwhile.
   if (kernel.strategy.passes[0].means == sequence::Means::kEach) RingBeforeKick(kernel);
-  if (host_driven) {
+  if (services) {
+    HotplugBringUp(kernel);
+  } else if (host_driven) {
     LetHostBringUp(self);
   } else {
     BringUpSecondaryCpus(self);

@@ -72,7 +72,8 @@ void InitPerCpu(Kernel& kernel, PerCpu& area, CpuNumber cpu) {
   const uint64_t ring = cpu == kBootCpu ? kernel.params->boot_ring_gpa : base + kPerCpuRingOffset;
   const uint32_t records =
       cpu == kBootCpu ? kernel.params->boot_ring_records : kernel.params->percpu_ring_records;
-  area.header.ring_cursor = ring;
+  // A CPU that is brought up again writes on behind what it wrote before.
+  if (area.header.ring_begin != ring) area.header.ring_cursor = ring;
   area.header.ring_begin = ring;
   area.header.ring_end = ring + records * sizeof(abi::TraceRecord);
   area.header.self = base;
@@ -90,15 +91,16 @@ Error KickAp(PerCpu& self, CpuNumber cpu) {
   return Error::kNone;
 }
 
-void CancelAp(PerCpu& self, CpuNumber cpu) {
+Error CancelAp(PerCpu& self, CpuNumber cpu) {
   Kernel& kernel = *self.kernel;
   // The AP may move on between the look and the exchange; at most through three states.
   for (uint32_t tries = 0; tries < 4; ++tries) {
     const SyncState state = SyncStateOf(kernel, cpu);
-    if (state == SyncState::kDead || state == SyncState::kShouldDie) return;
+    if (state == SyncState::kDead || state == SyncState::kShouldDie) return Error::kNone;
     if (SyncTransition(kernel, cpu, state, SyncState::kShouldDie)) break;
   }
   NotifyCpu(self, cpu);
+  return Error::kNone;
 }
 
 Error WaitAlive(PerCpu& self, CpuNumber cpu) {

@@ -24,7 +24,7 @@ void InitPerCpu(Kernel& kernel, PerCpu& area, CpuNumber cpu);
 
 // Step callbacks of the table, on the control CPU.
 Error KickAp(PerCpu& self, CpuNumber cpu);
-void CancelAp(PerCpu& self, CpuNumber cpu);
+Error CancelAp(PerCpu& self, CpuNumber cpu);
 Error WaitAlive(PerCpu& self, CpuNumber cpu);
 Error WaitStartingDone(PerCpu& self, CpuNumber cpu);
 

@@ -18,7 +18,11 @@ void RunScenario(PerCpu& self) {
       CallEach(self);
       break;
     case abi::Scenario::kHotplug:
+      RunHotplug(kernel);
+      break;
     case abi::Scenario::kSmt:
+      RunSmt(kernel);
+      break;
     case abi::Scenario::kRcuScale:
     case abi::Scenario::kRefScale:
     case abi::Scenario::kCallRcu:

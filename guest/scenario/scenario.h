@@ -8,4 +8,8 @@ namespace sipi {
 // Runs params->scenario on the boot CPU, interrupts on. Faults that concern all CPUs are made here.
 void RunScenario(PerCpu& self);
 
+// Those that need KernelKnobs::services, on the thread "init".
+void RunHotplug(Kernel& kernel);
+void RunSmt(Kernel& kernel);
+
 }  // namespace sipi

@@ -86,10 +86,10 @@ CANARIES = {
         "    if (scope == Scope::kAll || CanaryIs(12)) return true;")]),
     13: ("step undone twice", [(
         "guest/kernel/cpuhp.cc",
-        "    if (steps[i].teardown != nullptr) steps[i].teardown(self, cpu);",
-        "    if (steps[i].teardown != nullptr) steps[i].teardown(self, cpu);\n"
+        "    if (steps[i].teardown != nullptr) (void)steps[i].teardown(self, cpu);",
+        "    if (steps[i].teardown != nullptr) (void)steps[i].teardown(self, cpu);\n"
         "    if (CanaryIs(13) && steps[i].state == abi::CpuhpState::kApTopologyStarting) {\n"
-        "      steps[i].teardown(self, cpu);\n"
+        "      (void)steps[i].teardown(self, cpu);\n"
         "    }")]),
     14: ("a global spare handed to the wrong AP", [(
         "guest/kernel/smpboot.cc",

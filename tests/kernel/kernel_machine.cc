@@ -130,6 +130,7 @@ KernelMachine::KernelMachine(const KernelOptions& options)
   params.tsc_khz = machine_.options().tsc_khz;
   params.scenario_value = reinterpret_cast<uint64_t>(this);
   params.knobs = options.knobs;
+  params.fault = options.fault;
   params.strategy = sequence::MakeStrategy(options.strategy);
   params.kernel = options.kernel;
   params.kernel.services = 1;

@@ -42,6 +42,7 @@ struct KernelOptions {
   abi::Knobs knobs = {};
   sequence::StrategyId strategy = sequence::StrategyId::kFull;
   sim::Chaos chaos = {};
+  abi::FaultSpec fault = {};
   uint64_t heap_bytes = uint64_t{64} << 20;
   uint32_t ring_records = 4096;  // of each CPU
   uint64_t time_limit_ns = 60'000'000'000;

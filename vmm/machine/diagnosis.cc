@@ -52,6 +52,12 @@ const char* ErrorName(uint32_t error) {
       return ", a cpuhp step failed";
     case abi::GuestError::kCancelled:
       return ", cancelled";
+    case abi::GuestError::kInvalid:
+      return ", hotplug was asked for what cannot be";
+    case abi::GuestError::kNotBootable:
+      return ", kept off by SMT control";
+    case abi::GuestError::kTimeoutDead:
+      return ", did not report dead in time";
   }
   return ", unknown error";
 }

@@ -55,6 +55,7 @@ sim::Charges ChargesOf(const Profile& profile) {
   set(abi::Charge::kCacheSetup, profile.cache_setup);
   set(abi::Charge::kIdentify, profile.identify);
   set(abi::Charge::kOnlineSteps, profile.online_steps);
+  set(abi::Charge::kSchedDomains, profile.sched_domains);
   return charges;
 }
 

@@ -27,7 +27,9 @@ struct Profile {
   Latency cache_setup;   // MTRR and PAT set-up
   Latency identify;      // CPU identification and feature set-up in the STARTING section
   Latency online_steps;  // the ONLINE section's work
-  Latency ipi;           // ICR write to acceptance at the target
+  // Scheduling domains built anew when a CPU becomes active or no longer is (hotplug with services)
+  Latency sched_domains;
+  Latency ipi;  // ICR write to acceptance at the target
   int64_t calibration_ns =
       0;  // length of one CPU's timer and delay calibration; 0: the default window
   int64_t init_delay_us = 0;  // default of --init-delay-us
@@ -38,7 +40,7 @@ struct Profile {
 
   bool imposes_anything() const {
     return (init.ns | startup.ns | microcode.ns | cache_setup.ns | identify.ns | online_steps.ns |
-            ipi.ns) != 0;
+            sched_domains.ns | ipi.ns) != 0;
   }
 };
 

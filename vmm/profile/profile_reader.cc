@@ -25,13 +25,14 @@ struct LatencyKey {
   const char* key;
   Latency Profile::*member;
 };
-constexpr std::array<LatencyKey, 7> kLatencies = {{
+constexpr std::array<LatencyKey, 8> kLatencies = {{
     {"init", &Profile::init},
     {"startup", &Profile::startup},
     {"microcode", &Profile::microcode},
     {"cache_setup", &Profile::cache_setup},
     {"identify", &Profile::identify},
     {"online_steps", &Profile::online_steps},
+    {"sched_domains", &Profile::sched_domains},
     {"ipi", &Profile::ipi},
 }};
 constexpr std::array<const char*, 8> kOtherKeys = {"schema",         "name",          "description",

@@ -139,6 +139,8 @@ const char* ChargeName(uint32_t kind) {
       return "identify";
     case abi::Charge::kOnlineSteps:
       return "online-steps";
+    case abi::Charge::kSchedDomains:
+      return "sched-domains";
   }
   return "?";
 }

@@ -223,6 +223,8 @@ void VcpuThread::Charge(abi::Charge kind) {
       return Impose(kind, world_.profile.identify);
     case abi::Charge::kOnlineSteps:
       return Impose(kind, world_.profile.online_steps);
+    case abi::Charge::kSchedDomains:
+      return Impose(kind, world_.profile.sched_domains);
   }
   ++counters_.unhandled_io;  // a kind that the guest made up
 }

@@ -23,8 +23,35 @@ Error CpuUp(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
 Error CpuDownLocked(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
 Error CpuUpLocked(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
 
+// Masks. Present: all CPUs of the table. Any context.
+inline bool CpuPresent(Kernel& kernel, CpuNumber cpu) {
+  return cpu.value < kernel.params->cpu_count;
+}
+bool CpuOnline(Kernel& kernel, CpuNumber cpu);
+bool CpuActive(Kernel& kernel, CpuNumber cpu);
+bool CpuDying(Kernel& kernel, CpuNumber cpu);
+
+// Has the step of that state fail the next time that `cpu` comes by it, on the way up or down (Linux:
+// hotplug/fail). kInvalid: there is no such step; it runs with interrupts off, from where there is no
+// way back; or it would be undone only after the CPU, which is up, is dead. No operation is under way.
+Error InjectFailure(Kernel& kernel, CpuNumber cpu, abi::CpuhpState state);
+void ClearFailure(Kernel& kernel, CpuNumber cpu);
+
 // SMT control: threads per core that may be online. Takes CPUs above down, or brings CPUs below up,
 // by the approach. What was done stays in the timeline; false: some CPU failed, the others went on.
 bool SmtSwitch(Kernel& kernel, uint32_t threads, abi::SmtApproach approach);
+enum class SmtState : uint32_t { kNotSupported, kOff, kOn };
+SmtState SmtControl(Kernel& kernel);
+// May this CPU come online, as SMT control stands?
+bool CpuBootable(Kernel& kernel, CpuNumber cpu);
+// Nobody holds the write lock, and readers have their fast path: an operation from here on waits for
+// all the grace periods that the first one of a row does. Any context.
+bool HotplugSettled(Kernel& kernel);
+
+// --- Set-up. HotplugInit: boot CPU, before any other runs. HotplugBringUp: BringUpSecondaryCpus
+// with threads, on the thread "init". HotplugPlugSteps: when all are up, drivers add their steps.
+void HotplugInit(Kernel& kernel);
+void HotplugBringUp(Kernel& kernel);
+void HotplugPlugSteps(Kernel& kernel);
 
 }  // namespace sipi

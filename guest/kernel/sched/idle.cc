@@ -1,8 +1,8 @@
 // What a CPU does that has nothing to do.
+#include "guest/kernel/hotplug/ap_idle.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/kernel/sched/time.h"
-#include "guest/kernel/smpboot.h"
 
 namespace sipi {
 namespace {
@@ -12,7 +12,7 @@ namespace {
   queue.lock.Lock(*self.kernel);
   queue.runs = false;
   queue.lock.Unlock();
-  Park(self);
+  IdleDead(self);
 }
 
 }  // namespace

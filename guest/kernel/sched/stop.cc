@@ -54,9 +54,9 @@ void GoThroughStop(Kernel& kernel, StopState& stop, uint32_t cpu) {
   if (stop.leaving.FetchAdd(~0u, std::memory_order_acq_rel) == 1) stop.done.Complete(kernel);
 }
 
-void Ask(Kernel& kernel, RunQueue& queue, uint32_t request) {
+void Ask(RunQueue& queue, uint32_t request) {
   queue.stop_request.Exchange(request, std::memory_order_seq_cst);
-  queue.stop_waiting.WakeOne(kernel);
+  (void)WakeUp(*queue.stopper);  // it may not have come to its wait queue yet
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ void StopMachine(Kernel& kernel, CpuNumber cpu, void (*function)(void*), void* a
     PreemptGuard preempt;
     for (uint32_t i = 0; i < kernel.params->cpu_count; ++i) {
       platform::AtomicRef<uint32_t> online(kernel.slots[i].online);
-      if (online.Load(std::memory_order_relaxed) != 0) Ask(kernel, QueueOf(kernel, i), kAll);
+      if (online.Load(std::memory_order_relaxed) != 0) Ask(QueueOf(kernel, i), kAll);
     }
   }
   stop.done.Wait();
@@ -108,7 +108,7 @@ void StopOneCpu(Kernel& kernel, CpuNumber cpu, void (*function)(void*), void* ar
   stop.mutex.Lock();
   stop.function = function;
   stop.argument = argument;
-  Ask(kernel, QueueOf(kernel, cpu.value), kOne);
+  Ask(QueueOf(kernel, cpu.value), kOne);
   stop.done.Wait();
   stop.mutex.Unlock();
 }

@@ -47,7 +47,7 @@ struct Costs {
 };
 
 // Latencies by abi::Charge; kNone's is not used.
-using Charges = std::array<Latency, 7>;
-static_assert(static_cast<uint32_t>(abi::Charge::kOnlineSteps) == 6);
+using Charges = std::array<Latency, 8>;
+static_assert(static_cast<uint32_t>(abi::Charge::kSchedDomains) == 7);
 
 }  // namespace sipi::sim

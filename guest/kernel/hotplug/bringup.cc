@@ -1,0 +1,142 @@
+// Bring-up at boot by any strategy, with threads: what sequence::RunStrategy asks of the control
+// thread "init". Each CPU's ONLINE section runs on its own hotplug thread.
+#include "guest/kernel/call.h"
+#include "guest/kernel/handshake.h"
+#include "guest/kernel/hotplug/control.h"
+#include "guest/kernel/hotplug/control_wait.h"
+#include "guest/kernel/hotplug/step_calls.h"
+#include "guest/kernel/kick.h"
+#include "guest/kernel/smpboot.h"
+#include "guest/sequence/driver.h"
+
+namespace sipi {
+namespace {
+
+using abi::CpuhpState;
+using abi::SyncState;
+using abi::TraceEvent;
+using sequence::Goal;
+using sequence::Scope;
+
+class ThreadedBoot {
+ public:
+  explicit ThreadedBoot(PerCpu& self)
+      : self_(self), kernel_(*self.kernel), own_(kernel_.strategy.ApsRunOnTheirOwn()) {
+    if (own_) kernel_.remaining.Store(kernel_.params->order_count, std::memory_order_seq_cst);
+  }
+
+  void PassBegin(uint32_t index) {
+    kernel_.kick_means = kernel_.strategy.passes[index].means;
+    platform::Trace(TraceEvent::kPassBegin, 0, index);
+  }
+  void PassEnd(uint32_t index) { platform::Trace(TraceEvent::kPassEnd, 0, index); }
+
+  // A CPU that has failed in one pass is left alone in those that follow.
+  bool InScope(CpuNumber cpu, Scope scope) const {
+    if (kernel_.slot(cpu).error != 0) return false;
+    if (scope == Scope::kAll) return true;
+    return (kernel_.entry(cpu).thread == 0) == (scope == Scope::kPrimaries);
+  }
+
+  void Upcoming(CpuNumber) {}
+
+  void BringTo(CpuNumber cpu, Goal goal) {
+    switch (goal) {
+      case Goal::kKicked:
+        return PrepareKick(cpu);
+      case Goal::kAlive:
+        if (UpTo(cpu, CpuhpState::kWaitInit) == Error::kNone && !ReleaseAp(self_, cpu))
+          Lose(cpu, Error::kCancelled);
+        return;
+      case Goal::kOnline:
+        (void)UpTo(cpu, CpuhpState::kOnline);
+    }
+  }
+
+  void PrepareKick(CpuNumber cpu) {
+    if (own_) kernel_.slot(cpu).on_its_own = 1;  // the CPU is down: nobody else looks yet
+    if (UpTo(cpu, CpuhpState::kKickAp) != Error::kNone && own_)
+      kernel_.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
+  }
+
+  void KickBroadcast() {
+    RingBeforeKick(kernel_);
+    KickOps(self_).KickAll();
+  }
+  void KickTreeRoots(uint32_t) {
+    RingBeforeKick(kernel_);
+    KickTreeChildren(self_);
+  }
+
+  // The bound is one handshake's, begun anew whenever some AP arrives.
+  void WaitAllOnline(Scope) {
+    uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
+    while (before != 0) {
+      const auto changed = [before](uint32_t now) { return now != before; };
+      if (!AwaitWord(self_, kernel_.remaining.Ref(), changed)) break;
+      before = kernel_.remaining.Load(std::memory_order_seq_cst);
+    }
+    for (uint32_t i = 0; i < kernel_.params->order_count; ++i) Settle(CpuNumber(kernel_.order[i]));
+  }
+
+ private:
+  // Linux brings each CPU up with cpu_up(): the memory node's lock, then the write lock.
+  Error UpTo(CpuNumber cpu, CpuhpState target) {
+    const bool locks = kernel_.kernel_knobs().boot_grace_periods != 0;
+    if (locks) {
+      kernel_.hotplug->mem_lock.WriteLock();
+      kernel_.hotplug->mem_lock.WriteUnlock();
+      CpusWriteLock(kernel_);
+    }
+    const Error error = BringUp(kernel_, cpu, target);
+    if (locks) CpusWriteUnlock(kernel_);
+    if (error != Error::kNone) kernel_.slot(cpu).error = static_cast<uint32_t>(error);
+    return error;
+  }
+
+  void Lose(CpuNumber cpu, Error error) {
+    (void)TakeDown(kernel_, cpu, CpuhpState::kOffline);
+    kernel_.slot(cpu).error = static_cast<uint32_t>(error);
+  }
+
+  // After a concurrent pass: a CPU that did not come, or whose own section failed, is undone.
+  void Settle(CpuNumber cpu) {
+    abi::CpuSlot& slot = kernel_.slot(cpu);
+    const CpuhpState state = CpuState(kernel_, cpu);
+    if (slot.error != 0 && state < CpuhpState::kApOnlineIdle) return;
+    if (state == CpuhpState::kOnline) return;
+    if (state == CpuhpState::kApOnlineIdle) {
+      const Error error = TakeCpuOff(self_, cpu, CpuhpState::kOffline);
+      slot.error = static_cast<uint32_t>(error == Error::kNone ? Error::kStepFailed : error);
+      return;
+    }
+    platform::Trace(TraceEvent::kTimeout, static_cast<uint16_t>(cpu.value),
+                    static_cast<uint32_t>(SyncStateOf(kernel_, cpu)));
+    Lose(cpu, SyncStateOf(kernel_, cpu) == SyncState::kKicked ? Error::kTimeoutAlive
+                                                              : Error::kTimeoutOnline);
+  }
+
+  PerCpu& self_;
+  Kernel& kernel_;
+  const bool own_;  // APs run on their own
+};
+
+}  // namespace
+
+void HotplugBringUp(Kernel& kernel) {
+  const ControlThread control(CpuNumber(kernel.params->cpu_count));  // none's number
+  PerCpu& self = platform::ThisCpu();
+  platform::Trace(TraceEvent::kSmpbootBegin, 0, 0);
+  kernel.tree = kernel.strategy.passes[0].means == sequence::Means::kTree;
+  for (uint32_t i = 0; kernel.tree && i < kernel.params->order_count; ++i) {
+    kernel.slot(CpuNumber(kernel.order[i])).tree_rank = i + 1;
+  }
+  ThreadedBoot ops(self);
+  sequence::RunStrategy(ops, kernel.strategy, kernel.order, kernel.params->order_count);
+  if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
+    CallAll(self, CallFunction::kCacheSetup);
+  platform::Trace(TraceEvent::kSmpbootEnd, 0, kernel.online_count.Load(std::memory_order_seq_cst));
+  HotplugPlugSteps(kernel);
+}
+
+}  // namespace sipi

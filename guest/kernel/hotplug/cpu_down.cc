@@ -1,0 +1,107 @@
+// One CPU down. Its own thread undoes the ONLINE section; then all CPUs are stopped and it undoes its
+// STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
+#include "guest/kernel/call.h"
+#include "guest/kernel/handshake.h"
+#include "guest/kernel/hotplug/ap_idle.h"
+#include "guest/kernel/hotplug/control.h"
+#include "guest/kernel/hotplug/step_ops.h"
+#include "guest/kernel/sched/smp_call.h"
+
+namespace sipi {
+namespace {
+
+using abi::CpuhpState;
+using abi::SyncState;
+
+// On the dying CPU's stopper thread, interrupts off, all others stopped.
+void DieInStopMachine(void* argument) {
+  auto& self = *static_cast<PerCpu*>(argument);
+  Kernel& kernel = *self.kernel;
+  StepOps ops(self, self.cpu, Section::kStarting);
+  ops.Enter(CpuhpState::kApOnline);
+  // Steps of this section cannot fail.
+  (void)WalkDown(kernel.hotplug->steps->Steps(Section::kStarting), CpuhpState::kApOnline,
+                 CpuhpState::kBringupCpu, ops);
+  SIPI_ASSERT(SyncTransition(kernel, self.cpu, SyncState::kOnline, SyncState::kShouldDie));
+}
+
+}  // namespace
+
+Error TakeCpuDead(Kernel& kernel, CpuNumber cpu) {
+  StopMachine(kernel, cpu, DieInStopMachine, &kernel.percpu(cpu));
+  return SyncStateOf(kernel, cpu) <= SyncState::kShouldDie ? Error::kNone : Error::kTimeoutDead;
+}
+
+void IdleDead(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  rcu::ReportCpuDead(self);
+  platform::Trace(abi::TraceEvent::kParked, 0, 0);
+  self.slot->parked = 1;
+  AnswerOnTheWayDown(self);
+  (void)SyncTransition(kernel, self.cpu, SyncState::kShouldDie, SyncState::kDead);
+  platform::HaltForever();
+}
+
+Error TakeCpuOff(PerCpu& self, CpuNumber cpu, CpuhpState target) {
+  Kernel& kernel = *self.kernel;
+  const CpuhpTable& table = *kernel.hotplug->steps;
+  for (const CpuhpStep& step : table.Steps(Section::kTeardown)) {
+    StepOps ops(self, cpu, Section::kTeardown);
+    const Error error = ops.Teardown(step);
+    if (error == Error::kNone) continue;
+    ops.Failed(step, error);
+    return error;
+  }
+  StepOps ops(self, cpu, Section::kPrepare);
+  return WalkDown(table.Steps(Section::kPrepare), CpuState(kernel, cpu), target, ops);
+}
+
+Error TakeDown(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  const CpuhpState from = CpuState(kernel, cpu);
+  if (from <= target) return Error::kNone;
+  PerCpu& self = platform::ThisCpu();
+  if (from <= CpuhpState::kBringupCpu) {
+    StepOps ops(self, cpu, Section::kPrepare);
+    return WalkDown(kernel.hotplug->steps->Steps(Section::kPrepare), from, target, ops);
+  }
+  HotplugOf(kernel, cpu).dying.Store(1, std::memory_order_release);
+  const bool off = target < CpuhpState::kTeardownCpu;
+  Error error =
+      AskHotplugThread(kernel, cpu, HotplugCommand::kDown, off ? CpuhpState::kTeardownCpu : target);
+  if (error == Error::kNone && off) {
+    error = TakeCpuOff(self, cpu, target);
+    // Not stopped at all: it is where its thread left it, and goes back.
+    if (error != Error::kNone && SyncStateOf(kernel, cpu) == SyncState::kOnline)
+      SIPI_ASSERT(AskHotplugThread(kernel, cpu, HotplugCommand::kUp, from) == Error::kNone);
+  }
+  HotplugOf(kernel, cpu).dying.Store(0, std::memory_order_release);
+  return error;
+}
+
+Error CpuDownLocked(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  // The boot CPU stays: it has the firmware's interrupts.
+  if (cpu == kBootCpu || cpu.value >= kernel.params->cpu_count || !CanStopAt(target))
+    return Error::kInvalid;
+  platform::Trace(abi::TraceEvent::kHotplugBegin, static_cast<uint16_t>(cpu.value),
+                  static_cast<uint32_t>(target));
+  Error error;
+  {
+    const ControlThread control(cpu);
+    error = TakeDown(kernel, cpu, target);
+  }
+  platform::Trace(abi::TraceEvent::kHotplugEnd, static_cast<uint16_t>(cpu.value),
+                  static_cast<uint32_t>(error));
+  return error;
+}
+
+Error CpuDown(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  Hotplug& hotplug = *kernel.hotplug;
+  hotplug.add_remove.Lock();
+  CpusWriteLock(kernel);
+  const Error error = CpuDownLocked(kernel, cpu, target);
+  CpusWriteUnlock(kernel);
+  hotplug.add_remove.Unlock();
+  return error;
+}
+
+}  // namespace sipi

@@ -1,0 +1,427 @@
+// CPUs down and up on the simulated machine: cases G5, G9, G11, G12 of the project's list, and how
+// many grace periods each operation waits for.
+#include "guest/kernel/hotplug/hotplug.h"
+
+#include <algorithm>
+#include <set>
+
+#include "guest/kernel/rcu/rcu.h"
+#include "guest/kernel/sched/smp_call.h"
+#include "guest/kernel/sched/time.h"
+#include "guest/kernel/sched/wait.h"
+#include "tests/kernel/kernel_machine.h"
+
+namespace sipi {
+namespace {
+
+using abi::CpuhpState;
+using abi::TraceEvent;
+
+constexpr CpuNumber kCpu2{2};
+
+// Of all CPUs in the order of their clocks, which the simulated machine's CPUs share.
+std::vector<abi::TraceRecord> Timeline(KernelMachine& machine) {
+  std::vector<abi::TraceRecord> all;
+  for (uint32_t cpu = 0; cpu < machine.machine().size(); ++cpu) {
+    const std::vector<abi::TraceRecord> one = machine.Trace(cpu);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.tsc < b.tsc; });
+  return all;
+}
+
+// What happened between two events of that kind, the n-th counted from 0.
+struct Span {
+  uint32_t syncs = 0;
+  std::vector<uint32_t> states;  // entered by the CPU
+};
+
+std::vector<Span> Operations(KernelMachine& machine, TraceEvent begin, TraceEvent end) {
+  std::vector<Span> spans;
+  bool inside = false;
+  for (const abi::TraceRecord& record : Timeline(machine)) {
+    if (record.event == begin) {
+      inside = true;
+      spans.emplace_back();
+    }
+    if (inside && record.event == TraceEvent::kSyncBegin) ++spans.back().syncs;
+    if (inside && record.event == TraceEvent::kCpuhpEnter) {
+      spans.back().states.push_back(record.value);
+    }
+    if (record.event == end) inside = false;
+  }
+  return spans;
+}
+
+void WaitUntilSettled(Kernel& kernel) {
+  for (uint32_t i = 0; i < 1000 && !HotplugSettled(kernel); ++i) SleepJiffies(1);
+  EXPECT_TRUE(HotplugSettled(kernel));
+}
+
+TEST(Hotplug, EveryStrategyBringsAllCpusUpOnTheirThreads) {
+  for (const sequence::StrategyId strategy :
+       {sequence::StrategyId::kSerial, sequence::StrategyId::kKick, sequence::StrategyId::kKickWait,
+        sequence::StrategyId::kPrimaryFirst, sequence::StrategyId::kFull,
+        sequence::StrategyId::kBroadcast, sequence::StrategyId::kTree}) {
+    KernelOptions options;
+    options.cpus = 9;
+    options.strategy = strategy;
+    KernelMachine machine(options);
+    machine.Run([](Kernel& kernel) {
+      for (uint32_t cpu = 0; cpu < 9; ++cpu) {
+        EXPECT_TRUE(CpuOnline(kernel, CpuNumber(cpu)));
+        EXPECT_TRUE(CpuActive(kernel, CpuNumber(cpu)));
+        EXPECT_EQ(kernel.slots[cpu].cpuhp_state, static_cast<uint32_t>(CpuhpState::kOnline));
+      }
+      rcu::Synchronize(kernel);
+    });
+  }
+}
+
+TEST(Hotplug, OneCpuDownAndUp) {
+  KernelOptions options;
+  options.cpus = 4;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    WaitUntilSettled(kernel);
+    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+    EXPECT_FALSE(CpuOnline(kernel, kCpu2));
+    EXPECT_FALSE(CpuActive(kernel, kCpu2));
+    EXPECT_FALSE(CpuDying(kernel, kCpu2));
+    EXPECT_TRUE(CpuPresent(kernel, kCpu2));
+    EXPECT_EQ(kernel.slots[2].sync_state, static_cast<uint32_t>(abi::SyncState::kDead));
+    rcu::Synchronize(kernel);
+    rcu::SynchronizeExpedited(kernel);
+    WaitUntilSettled(kernel);
+    EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
+    EXPECT_TRUE(CpuOnline(kernel, kCpu2));
+    EXPECT_TRUE(CpuActive(kernel, kCpu2));
+    rcu::Synchronize(kernel);
+  });
+  EXPECT_EQ(machine.CountOf(TraceEvent::kDead), 1u);
+}
+
+// Reference: one CPU down 2, up by sysfs 2, the first of each the lock's. pseries: one more each.
+TEST(Hotplug, GracePeriodsOfOneOperation) {
+  for (const abi::HotplugSteps steps : {abi::HotplugSteps::kX86, abi::HotplugSteps::kPseries}) {
+    KernelOptions options;
+    options.cpus = 4;
+    options.kernel.hotplug_steps = steps;
+    KernelMachine machine(options);
+    machine.Run([](Kernel& kernel) {
+      for (int round = 0; round < 3; ++round) {
+        WaitUntilSettled(kernel);
+        EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+        WaitUntilSettled(kernel);
+        EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
+      }
+    });
+    // The lock's own grace period comes before kHotplugBegin: from the lock being asked for, and
+    // for the memory node's from the end of the operation before.
+    uint32_t syncs = 0;
+    std::vector<uint32_t> per_operation;
+    bool booted = false;
+    for (const abi::TraceRecord& record : Timeline(machine)) {
+      if (record.event == TraceEvent::kSmpbootEnd) booted = true;
+      if (!booted) continue;
+      if (record.event == TraceEvent::kSyncBegin) ++syncs;
+      if (record.event != TraceEvent::kHotplugEnd) continue;
+      per_operation.push_back(syncs);
+      syncs = 0;
+    }
+    const uint32_t waits = steps == abi::HotplugSteps::kX86 ? 2 : 3;
+    EXPECT_EQ(per_operation, std::vector<uint32_t>(6, waits));
+  }
+}
+
+// The states in which a CPU can stay, and the steps that a failure can be asked for.
+constexpr uint32_t kCanFailUp[] = {1, 43, 58, 82, 83, 84, 147, 188, 234};
+constexpr uint32_t kCanFailDown[] = {142, 147, 188, 234};
+
+CpuhpState StateOf(uint32_t number) { return static_cast<CpuhpState>(number); }
+
+// What CPU 2 entered in the last operation.
+std::vector<uint32_t> LastStates(KernelMachine& machine) {
+  return Operations(machine, TraceEvent::kHotplugBegin, TraceEvent::kHotplugEnd).back().states;
+}
+
+// A walk up to the failing step and back: the states that it undoes are those it entered, reversed.
+TEST(HotplugFailure, G11EachStepUpIsUndoneInReverseOnce) {
+  for (const uint32_t state : kCanFailUp) {
+    SCOPED_TRACE(state);
+    KernelOptions options;
+    options.cpus = 4;
+    KernelMachine machine(options);
+    machine.Run([state](Kernel& kernel) {
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
+      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kStepFailed);
+      EXPECT_FALSE(CpuOnline(kernel, kCpu2));
+      EXPECT_EQ(kernel.slots[2].sync_state, static_cast<uint32_t>(abi::SyncState::kDead));
+      rcu::Synchronize(kernel);
+      rcu::SynchronizeExpedited(kernel);
+    });
+    const std::vector<uint32_t> states = LastStates(machine);
+    const auto top = std::find(states.begin(), states.end(), state);
+    ASSERT_NE(top, states.end());
+    const std::set<uint32_t> up(states.begin(), top + 1);
+    EXPECT_EQ(up.size(), static_cast<size_t>(top - states.begin()) + 1) << "entered once";
+    std::vector<uint32_t> down(top + 1, states.end());
+    EXPECT_TRUE(std::is_sorted(down.rbegin(), down.rend()));
+    EXPECT_EQ(std::set<uint32_t>(down.begin(), down.end()).size(), down.size());
+    EXPECT_EQ(down.back(), 0u) << "where it was";
+  }
+}
+
+TEST(HotplugFailure, G11TheNextTryWorks) {
+  KernelOptions options;
+  options.cpus = 4;
+  options.ring_records = 1 << 16;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    for (const uint32_t state : kCanFailUp) {
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
+      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kStepFailed);
+      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone) << state;
+    }
+    for (const uint32_t state : kCanFailDown) {
+      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kStepFailed);
+      EXPECT_TRUE(CpuOnline(kernel, kCpu2) && CpuActive(kernel, kCpu2));
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
+    }
+    rcu::Synchronize(kernel);
+  });
+}
+
+TEST(HotplugFailure, G11EachStepDownIsRedone) {
+  for (const uint32_t state : kCanFailDown) {
+    SCOPED_TRACE(state);
+    KernelOptions options;
+    options.cpus = 4;
+    KernelMachine machine(options);
+    machine.Run([state](Kernel& kernel) {
+      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kStepFailed);
+      EXPECT_EQ(kernel.slots[2].cpuhp_state, static_cast<uint32_t>(CpuhpState::kOnline));
+    });
+    const std::vector<uint32_t> states = LastStates(machine);
+    // Down to the failing step, then up again by the same ones.
+    const auto bottom = std::min_element(states.begin(), states.end());
+    EXPECT_TRUE(std::is_sorted(bottom, states.end()));
+    EXPECT_TRUE(std::is_sorted(std::make_reverse_iterator(bottom), states.rend()));
+    if (state == 234) {
+      EXPECT_TRUE(states.empty());
+    } else {
+      EXPECT_EQ(*bottom, state);
+    }
+  }
+}
+
+TEST(HotplugFailure, G11PartOfTheWay) {
+  KernelOptions options;
+  options.cpus = 4;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    EXPECT_EQ(CpuDown(kernel, kCpu2, StateOf(150)), Error::kNone);
+    EXPECT_TRUE(CpuOnline(kernel, kCpu2));
+    EXPECT_FALSE(CpuActive(kernel, kCpu2));
+    EXPECT_EQ(CpuDown(kernel, kCpu2, StateOf(50)), Error::kNone);
+    EXPECT_FALSE(CpuOnline(kernel, kCpu2));
+    EXPECT_EQ(kernel.slots[2].prepare_state, 50u);
+    // PREPARE teardowns can fail where the CPU is off already.
+    EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(43)), Error::kNone);
+    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kStepFailed);
+    EXPECT_EQ(kernel.slots[2].prepare_state, 50u);
+    EXPECT_EQ(CpuUp(kernel, kCpu2, StateOf(147)), Error::kNone);
+    EXPECT_TRUE(CpuOnline(kernel, kCpu2));
+    EXPECT_FALSE(CpuActive(kernel, kCpu2));
+    EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
+    EXPECT_TRUE(CpuActive(kernel, kCpu2));
+    for (const uint32_t state : {1u, 82u, 84u, 85u, 100u, 141u, 142u, 236u}) {
+      EXPECT_EQ(CpuDown(kernel, kCpu2, StateOf(state)), Error::kInvalid) << state;
+      EXPECT_EQ(CpuUp(kernel, kCpu2, StateOf(state)), Error::kInvalid) << state;
+    }
+    EXPECT_EQ(CpuDown(kernel, kBootCpu, CpuhpState::kOffline), Error::kInvalid);
+    EXPECT_EQ(CpuUp(kernel, CpuNumber(4), CpuhpState::kOnline), Error::kInvalid);
+  });
+}
+
+TEST(HotplugFailure, G11WhatCannotFailIsRefused) {
+  KernelOptions options;
+  options.cpus = 4;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    for (uint32_t state = 0; state < 240; ++state) {
+      const bool can = std::count(std::begin(kCanFailDown), std::end(kCanFailDown), state) != 0;
+      const Error error = InjectFailure(kernel, kCpu2, StateOf(state));
+      EXPECT_EQ(error, can ? Error::kNone : Error::kInvalid) << state;
+      ClearFailure(kernel, kCpu2);
+    }
+    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+  });
+}
+
+// Every offline waits for that CPU's own "dead": after it nothing of the CPU happens, and its own
+// last word comes before kDead of the control CPU.
+TEST(Hotplug, G11OfflineAndOnlineAThousandTimes) {
+  KernelOptions options;
+  options.cpus = 3;
+  options.ring_records = 1 << 19;
+  options.time_limit_ns = 3'600'000'000'000;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    for (int round = 0; round < 1000; ++round) {
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+      EXPECT_EQ(kernel.slots[2].sync_state, static_cast<uint32_t>(abi::SyncState::kDead));
+      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
+    }
+  });
+  std::vector<uint64_t> own;
+  for (const abi::TraceRecord& record : machine.Trace(2)) {
+    if (record.event == TraceEvent::kParked) own.push_back(record.tsc);
+  }
+  std::vector<uint64_t> seen;
+  for (const abi::TraceRecord& record : Timeline(machine)) {
+    if (record.event == TraceEvent::kDead) seen.push_back(record.tsc);
+  }
+  ASSERT_EQ(own.size(), 1000u);
+  ASSERT_EQ(seen.size(), 1000u);
+  for (size_t i = 0; i < own.size(); ++i) {
+    EXPECT_LT(own[i], seen[i]);
+    if (i + 1 < own.size()) {
+      EXPECT_LT(seen[i], own[i + 1]);
+    }
+  }
+}
+
+struct Callback {
+  rcu::Head head;
+  platform::Atomic<uint32_t> runs{0};
+};
+
+// 1,000 callbacks on CPU 2, which then goes; another CPU waits for all of them meanwhile.
+TEST(Hotplug, G9CallbacksOfADeadCpuRunOnceBeforeTheBarrierReturns) {
+  struct Shared {
+    Kernel* kernel = nullptr;
+    Callback* callbacks = nullptr;
+    Completion queued, checked;
+  };
+  constexpr uint32_t kCount = 1000;
+  KernelOptions options;
+  options.cpus = 4;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    auto& shared = *AllocateArray<Shared>(kernel, 1);
+    shared.kernel = &kernel;
+    shared.callbacks = AllocateArray<Callback>(kernel, kCount);
+    SpawnThread(kernel, {.name = "caller",
+                         .function =
+                             [](void* argument) {
+                               auto& s = *static_cast<Shared*>(argument);
+                               EXPECT_TRUE(SetAffinity(*CurrentThread(), 2));
+                               for (uint32_t i = 0; i < kCount; ++i) {
+                                 rcu::Call(*s.kernel, s.callbacks[i].head, [](rcu::Head& head) {
+                                   reinterpret_cast<Callback&>(head).runs.FetchAdd(
+                                       1, std::memory_order_relaxed);
+                                 });
+                               }
+                               s.queued.Complete(*s.kernel);
+                               EXPECT_TRUE(SetAffinity(*CurrentThread(), 3));
+                               rcu::Barrier(*s.kernel);
+                               for (uint32_t i = 0; i < kCount; ++i) {
+                                 EXPECT_EQ(s.callbacks[i].runs.Load(std::memory_order_relaxed), 1u);
+                               }
+                               s.checked.Complete(*s.kernel);
+                             },
+                         .argument = &shared});
+    shared.queued.Wait();
+    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+    shared.checked.Wait();
+    for (uint32_t i = 0; i < kCount; ++i) {
+      EXPECT_EQ(shared.callbacks[i].runs.Load(std::memory_order_relaxed), 1u);
+    }
+  });
+}
+
+// CPU 3 of 8 does not come up: the others are served, whatever their numbers.
+TEST(Hotplug, G5AHoleAmongTheCpus) {
+  KernelOptions options;
+  options.cpus = 8;
+  options.strategy = sequence::StrategyId::kSerial;
+  options.fault = {.kind = abi::Fault::kFailStep, .cpu = 3, .value = 58};
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    EXPECT_FALSE(CpuOnline(kernel, CpuNumber(3)));
+    auto& calls = *AllocateArray<Callback>(kernel, 8);
+    auto* callbacks = AllocateArray<Callback>(kernel, 8);
+    for (uint32_t cpu = 0; cpu < 8; ++cpu) {
+      const bool served = CallFunctionSingle(
+          kernel, CpuNumber(cpu),
+          [](void* argument) {
+            static_cast<Callback*>(argument)->runs.FetchAdd(1, std::memory_order_relaxed);
+          },
+          &calls, /*wait=*/true);
+      EXPECT_EQ(served, cpu != 3) << cpu;
+      rcu::Call(kernel, callbacks[cpu].head, [](rcu::Head& head) {
+        reinterpret_cast<Callback&>(head).runs.FetchAdd(1, std::memory_order_relaxed);
+      });
+    }
+    EXPECT_EQ(calls.runs.Load(std::memory_order_relaxed), 7u);
+    rcu::Synchronize(kernel);
+    rcu::SynchronizeExpedited(kernel);
+    rcu::Barrier(kernel);
+    for (uint32_t cpu = 0; cpu < 8; ++cpu) {
+      EXPECT_EQ(callbacks[cpu].runs.Load(std::memory_order_relaxed), 1u);
+    }
+  });
+}
+
+// A reader keeps the set of CPUs still, a writer waits for it, and readers come again afterwards.
+TEST(Hotplug, ReadersAndWritersOfTheCpuSet) {
+  struct Shared {
+    Kernel* kernel = nullptr;
+    platform::Atomic<uint32_t> readers{0};
+    platform::Atomic<uint32_t> left{0};
+  };
+  KernelOptions options;
+  options.cpus = 4;
+  ForSeeds(40, options, [](Kernel& kernel) {
+    auto& shared = *AllocateArray<Shared>(kernel, 1);
+    shared.kernel = &kernel;
+    constexpr uint32_t kReaders = 3;
+    shared.left.Store(kReaders, std::memory_order_relaxed);
+    for (uint32_t i = 0; i < kReaders; ++i) {
+      SpawnThread(kernel, {.name = "reader/%",
+                           .index = i,
+                           .function =
+                               [](void* argument) {
+                                 auto& s = *static_cast<Shared*>(argument);
+                                 for (int round = 0; round < 20; ++round) {
+                                   CpusReadLock(*s.kernel);
+                                   s.readers.FetchAdd(1, std::memory_order_relaxed);
+                                   SleepUs(100);
+                                   s.readers.FetchAdd(~0u, std::memory_order_relaxed);
+                                   CpusReadUnlock(*s.kernel);
+                                 }
+                                 s.left.FetchAdd(~0u, std::memory_order_relaxed);
+                               },
+                           .argument = &shared});
+    }
+    for (int round = 0; round < 10; ++round) {
+      CpusWriteLock(kernel);
+      EXPECT_EQ(shared.readers.Load(std::memory_order_relaxed), 0u);
+      SleepUs(50);
+      EXPECT_EQ(shared.readers.Load(std::memory_order_relaxed), 0u);
+      CpusWriteUnlock(kernel);
+      SleepUs(300);
+    }
+    while (shared.left.Load(std::memory_order_relaxed) != 0) SleepJiffies(1);
+  });
+}
+
+}  // namespace
+}  // namespace sipi
