@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "guest/kernel/sched/run_queue.h"
 #include "guest/platform/sim/kernel_program.h"
 
 namespace sipi {
@@ -96,6 +97,28 @@ void PutTables(const KernelOptions& options, abi::BootParams& params) {
   }
 }
 
+// Read as memory: no CPU runs that could pay for an access.
+template <class T>
+T Peek(const platform::Atomic<T>& word) {
+  return *reinterpret_cast<const T*>(&word);
+}
+
+// The youngest threads, and what each does.
+std::string Threads(const Kernel& kernel) {
+  constexpr const char* kStates[] = {"runnable", "blocked", "dead", "waking"};
+  if (kernel.scheduler == nullptr) return "";
+  std::string text;
+  auto* thread = reinterpret_cast<const Thread*>(Peek(kernel.scheduler->last_thread));
+  for (int i = 0; i < 40 && thread != nullptr; ++i, thread = thread->older) {
+    if (thread->priority == Priority::kIdle) continue;
+    text += std::string("\n  ") + thread->name + ": " + kStates[Peek(thread->state) % 4] +
+            " on CPU " + std::to_string(Peek(thread->cpu)) +
+            (thread->on_queue != 0 ? ", queued" : "") + (thread->waits ? ", in a wait queue" : "") +
+            (Peek(thread->timer.armed) != 0 ? ", timer armed" : "");
+  }
+  return text;
+}
+
 }  // namespace
 
 void KernelMachine::Boot(sim::Cpu& cpu) {
@@ -165,6 +188,7 @@ std::string KernelMachine::Describe(const sim::End& end) {
   for (uint32_t cpu = 0; cpu < machine_.size() && cpu < 16; ++cpu) {
     text += "\n  CPU " + std::to_string(cpu) + ": " + machine_.Doing(cpu);
   }
+  text += Threads(kernel());
   return text;
 }
 

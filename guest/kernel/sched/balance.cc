@@ -93,6 +93,7 @@ void SchedActivateCpu(PerCpu& self) {
   RunQueue& queue = *self.run_queue;
   IrqSpinGuard guard(*self.kernel, queue.lock);
   queue.active = true;
+  if (queue.current == queue.idle) queue.idles.Store(1, std::memory_order_relaxed);
 }
 
 void SchedDeactivateCpu(PerCpu& self) {

@@ -24,7 +24,7 @@ void IdleLoop(PerCpu& self) {
       if (self.slot->online == 0) Die(self);
       if (PullThread(self)) continue;
       rcu::IdleEnter(self);
-      ArmNextTimer(self);
+      ArmForIdle(self);
       platform::HaltEnabled();
       rcu::IdleExit(self);
     }

@@ -45,6 +45,7 @@ struct RunQueue {
   bool previous_leaves = false;  // it goes to another CPU
   bool tick_wanted = false;      // threads of one priority take turns, or a lazy one waits
   bool in_softirq = false;
+  bool timer_mode_set = false;           // its APIC timer is in TSC-deadline mode, at its vector
   uint64_t tick_ticks = 0;               // when the next tick is due; 0: none
   uint64_t next_timer_ticks = kNoTimer;  // no timer of this CPU is due before
 
@@ -76,7 +77,8 @@ struct Scheduler {
   uint64_t ticks_per_jiffy = 0;
   Thread* init = nullptr;
   StopState* stop = nullptr;
-  platform::Atomic<uint32_t> threads{0};
+  platform::Atomic<uint32_t> threads{0};      // how many there have been
+  platform::Atomic<uint64_t> last_thread{0};  // the youngest; Thread::older leads to the others
   // Threads that wait for their turn and may go elsewhere, of all CPUs.
   alignas(64) platform::Atomic<uint32_t> movable{0};
 };
@@ -114,6 +116,8 @@ void PushThread(PerCpu& self);
 
 // --- tick.cc. Interrupts off.
 void SchedTick(PerCpu& self);
+// Sets the timer for what is next due, and not earlier: an idle CPU is not woken for nothing.
+void ArmForIdle(PerCpu& self);
 // The reschedule interrupt's work.
 void TakeRequest(PerCpu& self);
 

@@ -44,6 +44,8 @@ Thread& MakeThread(Kernel& kernel, const ThreadSpec& spec) {
   thread.affinity.Store(spec.cpu, std::memory_order_relaxed);
   thread.timer.function = EndOfSleep;
   thread.timer.argument = &thread;
+  thread.older = reinterpret_cast<Thread*>(kernel.scheduler->last_thread.Exchange(
+      reinterpret_cast<uint64_t>(&thread), std::memory_order_acq_rel));
   return thread;
 }
 
@@ -134,6 +136,7 @@ void SchedPrepareCpu(Kernel& kernel, CpuNumber cpu) {
   }
   // The CPU is in its idle thread from its first instruction on.
   queue.idle->preempt_count = 1;
+  queue.timer_mode_set = false;
   queue.tick_ticks = 0;
   queue.next_timer_ticks = kNoTimer;
   area.run_queue = &queue;

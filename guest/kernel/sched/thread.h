@@ -34,6 +34,7 @@ struct Thread {
   void* argument = nullptr;
   Priority priority = Priority::kNormal;
   uint32_t number = 0;
+  Thread* older = nullptr;  // the one that was made before it
   // Belongs to one CPU as long as that exists: never pushed off it, waits while it is offline.
   bool per_cpu = false;
 

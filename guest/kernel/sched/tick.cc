@@ -17,9 +17,25 @@ uint64_t NextJiffyTicks(const Scheduler& scheduler) {
          (passed / scheduler.ticks_per_jiffy + 1) * scheduler.ticks_per_jiffy;
 }
 
-}  // namespace
+// The CPU's timer is set for that, or for nothing.
+void Program(PerCpu& self, uint64_t ticks) {
+  RunQueue& queue = *self.run_queue;
+  if (!self.kernel->tsc_deadline) {
+    self.timer_armed_ticks = 0;
+    if (ticks != kNoTimer) return ArmTimer(self, {ticks});
+    return platform::ApicWrite(apic::Reg::kTimerInitial, 0);
+  }
+  if (!queue.timer_mode_set) {
+    queue.timer_mode_set = true;
+    platform::ApicWrite(apic::Reg::kLvtTimer, apic::kLvtTimerTscDeadline | abi::kTimerVector);
+  }
+  // 0 disarms (SDM vol 3A, 11.5.4.1).
+  self.timer_armed_ticks = ticks == kNoTimer ? 0 : ticks;
+  platform::WriteTscDeadline(self.timer_armed_ticks);
+}
 
-void ArmNextTimer(PerCpu& self) {
+// When this CPU's next timer interrupt is needed.
+uint64_t NextDueTicks(PerCpu& self) {
   RunQueue& queue = *self.run_queue;
   uint64_t next = queue.next_timer_ticks;
   if (queue.tick_wanted || rcu::NeedsTick(self)) {
@@ -28,7 +44,22 @@ void ArmNextTimer(PerCpu& self) {
   } else {
     queue.tick_ticks = 0;
   }
-  if (next != kNoTimer) ArmTimer(self, {next});
+  return next;
+}
+
+}  // namespace
+
+void ArmNextTimer(PerCpu& self) {
+  const uint64_t next = NextDueTicks(self);
+  // One that comes earlier for nothing costs less than telling the timer each time.
+  if (next == kNoTimer || (self.timer_armed_ticks != 0 && self.timer_armed_ticks <= next)) return;
+  Program(self, next);
+}
+
+void ArmForIdle(PerCpu& self) {
+  const uint64_t next = NextDueTicks(self);
+  const uint64_t armed = self.timer_armed_ticks == 0 ? kNoTimer : self.timer_armed_ticks;
+  if (next != armed) Program(self, next);
 }
 
 void SchedTick(PerCpu& self) {

@@ -234,7 +234,9 @@ bool Machine::TakeInterrupts(Cpu& cpu) {
     cpu.irqs = false;
     Spend(cpu, costs().interrupt_ns);
     if (chaotic()) DrainStores(cpu, 0);  // the gate and IRET serialise
+    ++cpu.handlers;
     program_.interrupt(cpu, *vector);
+    --cpu.handlers;
     cpu.irqs = true;
     cpu.interrupted = true;
   }

@@ -60,6 +60,7 @@ struct Cpu {
   bool attention = false;  // an interrupt may be deliverable, or an NMI is
   bool nmi = false;
   bool interrupted = false;  // an interrupt was taken since the last look at preemption
+  uint32_t handlers = 0;     // interrupt handlers that run on it
   bool woken = false;        // its resume is set for `wake`; nothing else wakes it before
   WakeReason wake = WakeReason::kTime;
 

@@ -167,6 +167,7 @@ void Machine::Launch(Cpu& cpu) {
   cpu.state = CpuState::kExecuting;
   cpu.irqs = false;
   cpu.interrupted = false;
+  cpu.handlers = 0;
   cpu.self = nullptr;
   if (limited()) return WantCore(cpu);
   queue_.Set(ResumeSlot(cpu), now_ns_);

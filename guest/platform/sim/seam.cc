@@ -85,9 +85,8 @@ bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us) {
 
 void MayPreempt() {
   Cpu& cpu = Current();
-  // Not within a handler, nor where interrupts are off: what interrupted a handler's softirq is seen
-  // here only once that handler has ended.
-  if (!cpu.interrupted || !cpu.irqs) return;
+  // A handler's own calls come here too: the switch waits for its end.
+  if (!cpu.interrupted || cpu.handlers != 0) return;
   cpu.interrupted = false;
   cpu.machine.Preempt();
 }
