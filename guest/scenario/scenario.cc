@@ -23,6 +23,9 @@ void RunScenario(PerCpu& self) {
     case abi::Scenario::kSmt:
       RunSmt(kernel);
       break;
+    case abi::Scenario::kThreads:
+      RunThreads(kernel);
+      break;
     case abi::Scenario::kRcuScale:
     case abi::Scenario::kRefScale:
     case abi::Scenario::kCallRcu:

@@ -11,5 +11,6 @@ void RunScenario(PerCpu& self);
 // Those that need KernelKnobs::services, on the thread "init".
 void RunHotplug(Kernel& kernel);
 void RunSmt(Kernel& kernel);
+void RunThreads(Kernel& kernel);
 
 }  // namespace sipi
