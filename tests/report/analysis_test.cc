@@ -220,5 +220,27 @@ TEST(Analysis, EventsOfCpusThatWereNotOfferedDoNoHarm) {
   EXPECT_EQ(Analyze(run.Take()).cpus_online, 0u);
 }
 
+// CPU 1 goes off and on after bring-up, with kicks and all.
+TEST(Analysis, HotplugAfterBringUpIsInNoPhase) {
+  const Analysis before = Analyze(SerialRun());
+  RunRecord record = SerialRun();
+  const int64_t end = record.events.back().t_ns;
+  const auto add = [&](int64_t t_us, int32_t cpu, TraceEvent name, uint16_t target) {
+    record.events.push_back(
+        {.t_ns = end + t_us * 1000, .cpu = cpu, .name = name, .target = target});
+  };
+  add(10, 0, TraceEvent::kHotplugBegin, 1);
+  add(20, 0, TraceEvent::kKickBegin, 1);
+  add(30, 0, TraceEvent::kKickEnd, 1);
+  add(40, 1, TraceEvent::kAlive, 0);
+  add(50, 0, TraceEvent::kKickBegin, 1);
+  const Analysis after = Analyze(record);
+  for (const Phase phase : kPhases) {
+    EXPECT_EQ(after.phase(phase).wall_ns, before.phase(phase).wall_ns) << Name(phase);
+    EXPECT_EQ(after.phase(phase).intervals, before.phase(phase).intervals) << Name(phase);
+    EXPECT_EQ(after.phase(phase).unfinished, 0u) << Name(phase);
+  }
+}
+
 }  // namespace
 }  // namespace sipi

@@ -47,5 +47,13 @@ TEST(EventInfo, StatesAndKindsAreSaidByName) {
   EXPECT_EQ(DescribeValue(TraceEvent::kCpuhpEnter, 77), "?");
 }
 
+TEST(EventInfo, GracePeriodsAndApproachesAreSaidInWords) {
+  EXPECT_EQ(DescribeValue(TraceEvent::kSyncEnd, 1), "expedited");
+  EXPECT_EQ(DescribeValue(TraceEvent::kSmtBegin, 6), "wake-from-gp");
+  EXPECT_STREQ(ValueKey(InfoOf(TraceEvent::kSyncEnd).value), "kind");
+  EXPECT_TRUE(InfoOf(TraceEvent::kHotplugEnd).has_target);
+  EXPECT_FALSE(InfoOf(TraceEvent::kGpEnd).has_target);
+}
+
 }  // namespace
 }  // namespace sipi

@@ -30,6 +30,16 @@ void Describe(const RunConfig& config, RunRecord& record) {
   record.cpus_offered = config.topology.cpu_count();
 }
 
+void AddServices(const RunConfig& config, const abi::TortureCounters* counters, RunRecord& record) {
+  if (config.kernel.services == 0) return;
+  ServicesInfo info;
+  info.scenario = config.scenario;
+  info.kernel = config.kernel;
+  info.knobs = config.scenario_knobs;
+  if (counters != nullptr) info.counters = *counters;
+  record.services = info;
+}
+
 // The ring of one CPU, as far as its header can be believed: nothing if the CPU never had one.
 GuestRing RingOf(const ArenaLayout& arena, const GuestMemory& memory, uint32_t cpu,
                  std::vector<std::string>& notes) {
@@ -117,6 +127,7 @@ RunRecord RecordOf(const RunConfig& config, const RunEnd& end, const Remains& re
   Describe(config, record);
   record.notes = remains.notes;
   record.counters = remains.counters;
+  AddServices(config, remains.torture, record);
   AddFinals(config, remains, record);
   record.outcome = OutcomeOf(end, *remains.result, record);
   record.complete = record.outcome == Outcome::kComplete || record.outcome == Outcome::kPartial;
@@ -145,6 +156,9 @@ absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout
   Remains remains;
   ASSIGN_OR_RETURN(remains.slots, memory.ArrayAt<abi::CpuSlot>(arena.slots, machine.cpus()));
   ASSIGN_OR_RETURN(remains.result, memory.At<abi::ResultPage>(arena.result));
+  if (arena.heap_bytes != 0) {
+    ASSIGN_OR_RETURN(remains.torture, memory.At<abi::TortureCounters>(arena.torture));
+  }
   for (uint32_t cpu = 0; cpu < machine.cpus(); ++cpu) {
     remains.rings.push_back(RingOf(arena, memory, cpu, remains.notes));
   }

@@ -22,6 +22,7 @@ namespace sipi {
 struct Remains {
   std::span<const abi::CpuSlot> slots;
   const abi::ResultPage* result = nullptr;
+  const abi::TortureCounters* torture = nullptr;  // null: a kernel without services
   std::vector<GuestRing> rings;
   std::vector<HostTrack> tracks;
   TscClock clock;

@@ -176,6 +176,9 @@ RunRecord RecordOfSimulated(const RunConfig& config, const ArenaLayout& arena, c
   Remains remains;
   remains.slots = {reinterpret_cast<const abi::CpuSlot*>(base + arena.slots.value), cpus};
   remains.result = reinterpret_cast<const abi::ResultPage*>(base + arena.result.value);
+  if (arena.heap_bytes != 0) {
+    remains.torture = reinterpret_cast<const abi::TortureCounters*>(base + arena.torture.value);
+  }
   const std::deque<HostLog> logs = LogsOf(simulator, cpus);
   for (size_t i = 0; i < logs.size(); ++i) {
     remains.tracks.push_back({static_cast<int32_t>(i) - 1, &logs[i]});

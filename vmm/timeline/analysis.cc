@@ -76,9 +76,13 @@ class Scan {
   }
 
   void Add(Phase phase, int64_t begin_ns, int64_t end_ns) {
+    if (after_boot_) return;
     intervals_[static_cast<size_t>(phase)].push_back({begin_ns, std::max(begin_ns, end_ns)});
   }
-  void AddUnfinished(Phase phase) { ++out_.phases[static_cast<size_t>(phase)].unfinished; }
+  void AddUnfinished(Phase phase) {
+    if (!after_boot_) ++out_.phases[static_cast<size_t>(phase)].unfinished;
+  }
+  void CountUnfinished();
 
   void TakeMilestone(const Event& e);
   void TakeControl(const Event& e);
@@ -94,6 +98,7 @@ class Scan {
   std::array<std::vector<Interval>, kPhaseCount> intervals_;
   std::vector<Ap> aps_;
   std::vector<Control> controls_;  // by track + 1, so the VM's comes first
+  bool after_boot_ = false;        // CPUs go off and on; the phases are those of bring-up
 };
 
 void Scan::KickBegin(const Event& e) {
@@ -231,6 +236,11 @@ void Scan::TakeControl(const Event& e) {
 
 void Scan::Take(const Event& e) {
   switch (e.name) {
+    case TraceEvent::kHotplugBegin:
+      if (after_boot_ || !out_.smpboot_ns.has_value()) break;
+      CountUnfinished();
+      after_boot_ = true;
+      break;
     case TraceEvent::kSmpbootBegin:
       if (!out_.smpboot_begin_ns.has_value()) out_.smpboot_begin_ns = e.t_ns;
       break;
@@ -252,20 +262,26 @@ void Scan::Take(const Event& e) {
   }
 }
 
-Analysis Scan::Finish(int64_t end_ns) {
+void Scan::CountUnfinished() {
   for (const Ap& target : aps_) {
     if (target.kick_begin.has_value()) AddUnfinished(Phase::kApStartup);
     if (target.released.has_value()) AddUnfinished(Phase::kStarting);
     if (target.idle.has_value()) AddUnfinished(Phase::kOnline);
+  }
+  for (const Control& c : controls_) {
+    if (c.kick_begin.has_value()) AddUnfinished(Phase::kKick);
+    if (c.wait_begin.has_value()) AddUnfinished(Phase::kWaitAlive);
+  }
+}
+
+Analysis Scan::Finish(int64_t end_ns) {
+  CountUnfinished();
+  for (const Ap& target : aps_) {
     for (const std::optional<size_t>& open : {target.own_span, target.foreign_span}) {
       if (!open.has_value()) continue;
       out_.cpuhp_spans[*open].end_ns = end_ns;
       out_.cpuhp_spans[*open].finished = false;
     }
-  }
-  for (const Control& c : controls_) {
-    if (c.kick_begin.has_value()) AddUnfinished(Phase::kKick);
-    if (c.wait_begin.has_value()) AddUnfinished(Phase::kWaitAlive);
   }
   for (size_t i = 0; i < kPhaseCount; ++i) {
     PhaseTimes& phase = out_.phases[i];

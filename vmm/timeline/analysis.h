@@ -17,7 +17,8 @@
 
 namespace sipi {
 
-// The phases of bring-up. Each is a set of intervals, at most a few per CPU:
+// The phases of bring-up: what CPUs do that go off and on after it belongs to none. Each is a set
+// of intervals, at most a few per CPU:
 //   kick        [kKickBegin, kKickEnd] on the CPU that kicks
 //   ap_startup  [first SIPI after the kick, kAlive] of an AP. The SIPI is the one its vCPU took
 //   (kSipiDelivered), else

@@ -9,6 +9,7 @@
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
 #include "guest/abi/layout.h"
+#include "vmm/timeline/scenario_names.h"
 
 namespace sipi {
 namespace {
@@ -51,6 +52,43 @@ std::string Hex(uint32_t value) {
   std::array<char, 16> text;
   std::snprintf(text.data(), text.size(), "0x%02x", value);
   return text.data();
+}
+
+// Of the scheduler, hotplug and RCU.
+EventInfo ServiceInfoOf(TraceEvent event) {
+  switch (event) {
+    case TraceEvent::kHotplugBegin:
+      return {true, ValueKind::kCpuhpState};
+    case TraceEvent::kDead:
+    case TraceEvent::kExpIpi:
+    case TraceEvent::kWorkerRanAway:
+      return {true, ValueKind::kNone};
+    case TraceEvent::kHotplugEnd:
+    case TraceEvent::kSmtEnd:  // its target is a number of threads
+    case TraceEvent::kCallbacksMigrated:
+    case TraceEvent::kRcuStall:
+    case TraceEvent::kWorkerPinned:
+    case TraceEvent::kMigrated:
+      return {true, ValueKind::kNumber};
+    case TraceEvent::kSmtBegin:  // likewise
+      return {true, ValueKind::kApproach};
+    case TraceEvent::kSyncBegin:
+    case TraceEvent::kSyncEnd:
+      return {false, ValueKind::kGracePeriod};
+    case TraceEvent::kThread:
+    case TraceEvent::kGpBegin:
+    case TraceEvent::kGpFqs:
+    case TraceEvent::kGpEnd:
+    case TraceEvent::kExpBegin:
+    case TraceEvent::kExpEnd:
+    case TraceEvent::kCallbacks:
+    case TraceEvent::kExpediteNesting:
+    case TraceEvent::kRefPoint:
+    case TraceEvent::kTortureFailure:
+      return {false, ValueKind::kNumber};
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -100,7 +138,7 @@ EventInfo InfoOf(TraceEvent event) {
     case TraceEvent::kImposedEnd:
       return {false, ValueKind::kCharge};
     default:
-      return {};
+      return ServiceInfoOf(event);
   }
 }
 
@@ -158,6 +196,10 @@ const char* ValueKey(ValueKind kind) {
       return "charge";
     case ValueKind::kVeto:
       return "veto";
+    case ValueKind::kGracePeriod:
+      return "kind";
+    case ValueKind::kApproach:
+      return "approach";
     default:
       return "value";
   }
@@ -177,6 +219,10 @@ std::string DescribeValue(TraceEvent event, uint32_t value) {
       return ChargeName(value);
     case ValueKind::kVeto:
       return DescribeVeto(value);
+    case ValueKind::kGracePeriod:
+      return Name(static_cast<abi::GracePeriodKind>(value));
+    case ValueKind::kApproach:
+      return Name(static_cast<abi::SmtApproach>(value));
     case ValueKind::kNone:
     case ValueKind::kNumber:
     case ValueKind::kTscKhz:

@@ -23,6 +23,8 @@ enum class ValueKind {
   kVeto,    // abi::Veto
   kApicId,
   kTicks,
+  kGracePeriod,  // abi::GracePeriodKind
+  kApproach,     // abi::SmtApproach
 };
 
 struct EventInfo {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apic/regs/types.h"
+#include "guest/abi/boot_params.h"
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
 #include "guest/abi/trace.h"
@@ -51,6 +52,14 @@ struct PayloadResult {
   uint8_t exit_status = 0;  // kGuestExit: what it ended with
 };
 
+// Of a run whose kernel had its services (scheduler, RCU, hotplug): what it was asked to do.
+struct ServicesInfo {
+  abi::Scenario scenario = abi::Scenario::kSmpboot;
+  abi::KernelKnobs kernel;
+  abi::ScenarioKnobs knobs;
+  abi::TortureCounters counters = {};  // what the scenario left in them
+};
+
 struct CpuFinal {
   CpuNumber cpu;
   ApicId apic_id;
@@ -80,6 +89,7 @@ struct RunRecord {
   Outcome outcome = Outcome::kComplete;
   int signal = 0;  // kInterrupted: which
   std::optional<PayloadResult> payload;
+  std::optional<ServicesInfo> services;
   std::string diagnosis;           // for people: what happened, empty if all went well
   std::vector<std::string> notes;  // worth saying: vetoes, dropped serial bytes, lost events
 };

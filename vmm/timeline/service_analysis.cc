@@ -1,0 +1,212 @@
+#include "vmm/timeline/service_analysis.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "guest/abi/cpuhp_state.h"
+
+namespace sipi {
+namespace {
+
+using abi::TraceEvent;
+
+// The time of the one holder of cpus_write_lock(): taken and given back on whatever CPUs.
+class HoldClock {
+ public:
+  // The length of the hold that ended with this event; -1: none did.
+  int64_t Take(const Event& event) {
+    if (event.name == TraceEvent::kCpusWriteLocked) {
+      held_ = true;
+      since_ns_ = event.t_ns;
+    }
+    if (event.name != TraceEvent::kCpusWriteUnlock || !held_) return -1;
+    held_ = false;
+    return event.t_ns - since_ns_;
+  }
+
+ private:
+  bool held_ = false;
+  int64_t since_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<SmtSwitch> SmtSwitches(const RunRecord& record) {
+  std::vector<SmtSwitch> switches;
+  std::map<uint32_t, uint32_t> seen;  // switches of each approach
+  bool open = false;
+  HoldClock hold;
+  for (const Event& event : record.events) {
+    const int64_t held_ns = hold.Take(event);
+    if (event.name == TraceEvent::kSmtBegin) {
+      SmtSwitch next;
+      next.approach = static_cast<abi::SmtApproach>(event.value);
+      next.off = seen[event.value]++ % 2 == 0;
+      next.threads = event.target;
+      next.begin_ns = event.t_ns;
+      switches.push_back(next);
+      open = true;
+      continue;
+    }
+    if (!open) continue;
+    SmtSwitch& current = switches.back();
+    current.longest_hold_ns = std::max(current.longest_hold_ns, held_ns);
+    if (event.name == TraceEvent::kSyncEnd) current.waits.Count(event.value);
+    if (event.name == TraceEvent::kHotplugEnd) ++current.operations;
+    if (event.name != TraceEvent::kSmtEnd) continue;
+    current.ns = event.t_ns - current.begin_ns;
+    current.failed = event.value;
+    open = false;
+  }
+  return switches;
+}
+
+std::vector<HotplugOperation> HotplugOperations(const RunRecord& record) {
+  std::vector<HotplugOperation> operations;
+  // Operations exclude each other, so at most one is open.
+  bool open = false;
+  for (const Event& event : record.events) {
+    if (event.name == TraceEvent::kHotplugBegin) {
+      HotplugOperation next;
+      next.cpu = event.target;
+      next.up = event.value >= static_cast<uint32_t>(abi::CpuhpState::kApOnlineIdle);
+      next.begin_ns = event.t_ns;
+      operations.push_back(next);
+      open = true;
+      continue;
+    }
+    if (!open) continue;
+    HotplugOperation& current = operations.back();
+    if (event.name == TraceEvent::kSyncEnd) current.waits.Count(event.value);
+    if (event.name != TraceEvent::kHotplugEnd || event.target != current.cpu) continue;
+    current.ns = event.t_ns - current.begin_ns;
+    current.error = event.value;
+    open = false;
+  }
+  return operations;
+}
+
+std::vector<GracePeriod> GracePeriods(const RunRecord& record) {
+  std::vector<GracePeriod> periods;
+  std::array<std::optional<size_t>, 2> open;  // index of the one in flight: normal, expedited
+  for (const Event& event : record.events) {
+    const bool expedited = event.name == TraceEvent::kExpBegin ||
+                           event.name == TraceEvent::kExpSelected ||
+                           event.name == TraceEvent::kExpEnd;
+    std::optional<size_t>& mine = open[expedited ? 1 : 0];
+    switch (event.name) {
+      case TraceEvent::kGpBegin:
+      case TraceEvent::kExpBegin:
+        mine = periods.size();
+        periods.push_back({.expedited = expedited,
+                           .sequence = event.value,
+                           .cpu = event.cpu,
+                           .begin_ns = event.t_ns,
+                           .ready_ns = {},
+                           .scans_ns = {},
+                           .end_ns = {}});
+        break;
+      case TraceEvent::kGpInit:
+      case TraceEvent::kExpSelected:
+        if (mine.has_value()) periods[*mine].ready_ns = event.t_ns;
+        break;
+      case TraceEvent::kGpFqs:
+        if (mine.has_value()) periods[*mine].scans_ns.push_back(event.t_ns);
+        break;
+      case TraceEvent::kGpEnd:
+      case TraceEvent::kExpEnd:
+        if (mine.has_value()) periods[*mine].end_ns = event.t_ns;
+        mine.reset();
+        break;
+      default:
+        break;
+    }
+  }
+  return periods;
+}
+
+uint64_t ScaleResult::measurements() const {
+  return std::accumulate(
+      durations_ns.begin(), durations_ns.end(), uint64_t{0},
+      [](uint64_t sum, const auto& writer) { return sum + writer.second.size(); });
+}
+
+ScaleResult ScaleMeasurements(const RunRecord& record, bool expedited) {
+  struct Writer {
+    bool counts = false;
+    std::optional<int64_t> begun_ns;
+  };
+  ScaleResult result;
+  std::map<int32_t, Writer> writers;
+  std::vector<int64_t> ends;  // of grace periods, in time order
+  size_t ended = 0;
+  const TraceEvent end = expedited ? TraceEvent::kExpEnd : TraceEvent::kGpEnd;
+  for (const Event& event : record.events) {
+    if (event.name == end) ends.push_back(event.t_ns);
+    if (event.name == TraceEvent::kScaleBegin) {
+      if (!result.begin_ns.has_value()) result.begin_ns = event.t_ns;
+      writers[event.cpu].counts = true;
+      result.durations_ns[static_cast<uint32_t>(event.cpu)];
+      continue;
+    }
+    const auto found = writers.find(event.cpu);
+    if (found == writers.end() || !found->second.counts) continue;
+    Writer& writer = found->second;
+    if (event.name == TraceEvent::kScaleEnd) {
+      writer.counts = false;
+      result.end_ns = event.t_ns;
+      ++ended;
+    } else if (event.name == TraceEvent::kSyncBegin) {
+      writer.begun_ns = event.t_ns;
+    } else if (event.name == TraceEvent::kSyncEnd && writer.begun_ns.has_value()) {
+      result.durations_ns[static_cast<uint32_t>(event.cpu)].push_back(event.t_ns -
+                                                                      *writer.begun_ns);
+      writer.begun_ns.reset();
+    }
+  }
+  if (ended < writers.size()) result.end_ns.reset();
+  if (result.begin_ns.has_value()) {
+    const int64_t until = result.end_ns.value_or(INT64_MAX);
+    result.batches = static_cast<uint64_t>(std::count_if(
+        ends.begin(), ends.end(), [&](int64_t t) { return t >= *result.begin_ns && t <= until; }));
+  }
+  return result;
+}
+
+WorkerResult WorkerFigures(const RunRecord& record) {
+  WorkerResult result;
+  std::set<uint32_t> away;
+  std::optional<int64_t> begin;
+  for (const Event& event : record.events) {
+    switch (event.name) {
+      case TraceEvent::kWorkerPinned:
+        result.pinned_us.emplace(event.target, event.value);
+        break;
+      case TraceEvent::kWorkerRanAway:
+        ++result.ran_away;
+        away.insert(event.target);
+        break;
+      case TraceEvent::kScaleBegin:
+        if (!begin.has_value()) begin = event.t_ns;
+        break;
+      case TraceEvent::kScaleEnd:
+        if (begin.has_value()) result.window_ns = event.t_ns - *begin;
+        break;
+      default:
+        break;
+    }
+  }
+  result.ran_away_cpus.assign(away.begin(), away.end());
+  return result;
+}
+
+std::vector<uint32_t> ReaderPoints(const RunRecord& record) {
+  std::vector<uint32_t> points;
+  for (const Event& event : record.events) {
+    if (event.name == TraceEvent::kRefPoint) points.push_back(event.value);
+  }
+  return points;
+}
+
+}  // namespace sipi
