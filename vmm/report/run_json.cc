@@ -5,6 +5,7 @@
 
 #include "vmm/report/host_json.h"
 #include "vmm/report/json_writer.h"
+#include "vmm/report/services_json.h"
 #include "vmm/timeline/analysis.h"
 #include "vmm/timeline/event_info.h"
 #include "vmm/timeline/outcome.h"
@@ -27,6 +28,7 @@ void WriteHead(JsonWriter& json, const RunRecord& record) {
   json.Field("outcome", Name(record.outcome));
   json.Field("signal", record.signal);
   json.Field("diagnosis", record.diagnosis);
+  if (record.services) WriteKernel(json, record.services->kernel);
   if (!record.payload) return;
   json.Key("payload");
   json.BeginObject();

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "vmm/report/hotplug_table.h"
 #include "vmm/report/table.h"
 #include "vmm/timeline/analysis.h"
 #include "vmm/timeline/outcome.h"
@@ -141,8 +142,8 @@ std::string CpuRanges(const std::vector<uint32_t>& ascending) {
 std::string RunTable(const RunRecord& record) {
   const Analysis analysis = Analyze(record);
   return absl::StrCat(Title(record), OutcomeLine(record, analysis), "\n", PhaseTable(analysis),
-                      MilestoneTable(analysis), MissingCpus(record), Counters(record),
-                      Notes(record));
+                      MilestoneTable(analysis), HotplugTable(record), MissingCpus(record),
+                      Counters(record), Notes(record));
 }
 
 }  // namespace sipi

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/report/json_writer.h"
+#include "vmm/report/service_spans.h"
 #include "vmm/report/trace_spans.h"
 #include "vmm/timeline/event_info.h"
 
@@ -16,7 +17,11 @@ constexpr int32_t kPid = 1;
 
 // The VM's track is the process's main thread, which viewers show first; CPU n follows as n + 2.
 // Thread 0 is never used: viewers take it for the idle thread of a machine.
-int32_t Tid(int32_t cpu) { return cpu == kVmTrack ? kPid : cpu + 2; }
+// The tracks of service_spans.h stand after all CPUs: their numbers have 16 bits.
+int32_t Tid(int32_t cpu) {
+  if (cpu < kVmTrack) return (1 << 16) + 2 - cpu;
+  return cpu == kVmTrack ? kPid : cpu + 2;
+}
 
 void BeginEvent(JsonWriter& json, std::string_view name, const char* phase, int32_t tid) {
   json.Line();
@@ -92,7 +97,9 @@ void WriteNames(JsonWriter& json, const RunRecord& record,
                 absl::StrCat("sipi ", record.strategy, ", ", record.cpus_offered, " CPUs"));
   for (const auto& [cpu, track] : tracks) {
     const auto id = apic_ids.find(cpu);
-    const std::string name = cpu == kVmTrack ? "VM"
+    const char* const service = ServiceTrackName(cpu);
+    const std::string name = service != nullptr ? service
+                             : cpu == kVmTrack  ? "VM"
                              : id == apic_ids.end()
                                  ? absl::StrCat("CPU ", cpu)
                                  : absl::StrCat("CPU ", cpu, " (APIC ", id->second, ")");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/report/service_spans.h"
 #include "vmm/timeline/analysis.h"
 #include "vmm/timeline/event_info.h"
 
@@ -202,7 +203,9 @@ class TrackBuilder {
 }  // namespace
 
 std::map<int32_t, TraceTrack> TraceTracks(const RunRecord& record) {
-  return TrackBuilder(record).Build();
+  std::map<int32_t, TraceTrack> tracks = TrackBuilder(record).Build();
+  AddServiceTracks(record, tracks);
+  return tracks;
 }
 
 }  // namespace sipi

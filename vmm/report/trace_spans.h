@@ -16,7 +16,8 @@ struct TraceTrack {
   std::vector<const Event*> instants;  // in time order; they point into the record
 };
 
-// Tracks by CPU number; the VM's and those of all CPUs offered are there, even if empty. Spans are:
+// Tracks by CPU number, and those of service_spans.h; the VM's and those of all CPUs offered are
+// there, even if empty. Spans are:
 //   cpuhp      a CPU's cpuhp states, on the track of the CPU that moves, whoever executes the step
 //   handshake  kicked, alive, should-online, online; should-die after it was given up
 //   control    smpboot, pass, kick, wait-alive, tsc-check on the track of the CPU that does them

@@ -1,0 +1,17 @@
+// CPUs that went off and on, for the report of `sipi run`.
+#pragma once
+
+#include <string>
+
+#include "vmm/timeline/run_record.h"
+
+namespace sipi {
+
+// A blank line, then a row for each direction: operations, failures, times, and the grace periods
+// that were waited for per operation. Empty if no CPU went.
+std::string HotplugTable(const RunRecord& record);
+
+// Operations that failed or never ended.
+uint32_t HotplugFailures(const RunRecord& record);
+
+}  // namespace sipi

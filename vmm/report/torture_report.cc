@@ -1,0 +1,189 @@
+#include "vmm/report/torture_report.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/report/services_json.h"
+#include "vmm/timeline/outcome.h"
+#include "vmm/timeline/scenario_names.h"
+#include "vmm/timeline/service_analysis.h"
+
+namespace sipi {
+namespace {
+
+using abi::TortureCounters;
+
+// An element that a reader still sees after two grace periods should have been gone.
+constexpr size_t kTooOld = 2;
+
+template <size_t N>
+uint64_t SumFrom(const uint64_t (&counts)[N], size_t first) {
+  return std::accumulate(std::begin(counts) + first, std::end(counts), uint64_t{0});
+}
+
+template <size_t N>
+std::string Line(const char* name, const uint64_t (&counts)[N]) {
+  std::string text = absl::StrCat("rcu-torture: ", name, ": ");
+  for (const uint64_t count : counts) absl::StrAppend(&text, " ", count);
+  return absl::StrCat(text, "\n");
+}
+
+// Shortest and longest operation that worked, and the sum of all, in ms.
+struct OnoffTimes {
+  int64_t min_ms = 0;
+  int64_t max_ms = 0;
+  int64_t sum_ms = 0;
+  uint32_t count = 0;
+};
+
+OnoffTimes TimesOf(const std::vector<HotplugOperation>& operations, bool up) {
+  constexpr int64_t kNsPerMs = 1'000'000;
+  OnoffTimes times;
+  for (const HotplugOperation& each : operations) {
+    if (each.up != up || each.error != 0 || !each.ns.has_value()) continue;
+    const int64_t ms = *each.ns / kNsPerMs;
+    times.min_ms = times.count == 0 ? ms : std::min(times.min_ms, ms);
+    times.max_ms = std::max(times.max_ms, ms);
+    times.sum_ms += ms;
+    ++times.count;
+  }
+  return times;
+}
+
+std::string OnoffLine(const RunRecord& record) {
+  const TortureCounters& counters = record.services->counters;
+  const std::vector<HotplugOperation> operations = HotplugOperations(record);
+  const OnoffTimes on = TimesOf(operations, true);
+  const OnoffTimes off = TimesOf(operations, false);
+  return absl::StrCat("rcu-torture: onoff: ", counters.online_ok, "/", counters.online_tried, ":",
+                      counters.offline_ok, "/", counters.offline_tried, " ", on.min_ms, ",",
+                      on.max_ms, ":", off.min_ms, ",", off.max_ms, " ", on.sum_ms, ":", off.sum_ms,
+                      " (HZ=", record.services->kernel.hz, ")\n");
+}
+
+std::string StartLine(const RunRecord& record) {
+  const abi::ScenarioKnobs& knobs = record.services->knobs;
+  return absl::StrCat(
+      "rcu-torture:--- Start of test: nreaders=", knobs.readers, " nfakewriters=", knobs.writers,
+      " onoff=", uint32_t{knobs.onoff}, " seconds=", knobs.duration_ms / 1000, " seed=", knobs.seed,
+      " rcu_flavour=", Name(record.services->kernel.rcu_flavour),
+      " preempt=", Name(record.services->kernel.preemption), " cpus=", record.cpus_offered, "\n");
+}
+
+std::string CounterLines(const RunRecord& record) {
+  const TortureCounters& c = record.services->counters;
+  return absl::StrCat(
+      "rcu-torture: reads: ", c.reads, " updates: ", c.updates, " callbacks: ", c.callbacks_run,
+      "/", c.callbacks_queued, " grace periods: ", c.gp_seq_end - c.gp_seq_begin,
+      " expedited: ", c.exp_seq_end - c.exp_seq_begin, " failures: ", c.failures, "\n",
+      Line("Reader Pipe", c.pipe), Line("Reader Batch", c.batch),
+      Line("Free-Block Circulation", c.freed), Line("Updates by kind", c.updates_by_kind),
+      OnoffLine(record), "rcu-torture: barrier: ", c.barrier_tries - c.barrier_failures, "/",
+      c.barrier_tries, ":", c.barrier_failures, "\n",
+      "rcu-torture: cookies: ", c.cookie_checks - c.cookie_failures, "/", c.cookie_checks, ":",
+      c.cookie_failures, "\n", "rcu-torture: order: ", c.order_checks - c.order_failures, "/",
+      c.order_checks, ":", c.order_failures, "\n", "rcu-torture: flood: ", c.flood_callbacks,
+      " callbacks, failures: ", c.flood_failures, "\n",
+      "rcu-torture: expedite nesting failures: ", c.nesting_failures, "\n");
+}
+
+}  // namespace
+
+std::vector<std::string> TortureFailures(const RunRecord& record) {
+  const TortureCounters& c = record.services->counters;
+  std::vector<std::string> failures;
+  if (record.outcome != Outcome::kComplete) {
+    failures.push_back(absl::StrCat("the run did not complete: ", Name(record.outcome),
+                                    record.diagnosis.empty() ? "" : ": ", record.diagnosis));
+  }
+  const auto require = [&failures](bool good, const std::string& text) {
+    if (!good) failures.push_back(text);
+  };
+  const auto none = [&require](uint64_t count, const char* what) {
+    require(count == 0, absl::StrCat(count, " ", what));
+  };
+  none(SumFrom(c.pipe, kTooOld), "reads of an element that was too old (Reader Pipe)");
+  none(SumFrom(c.batch, kTooOld), "reads that spanned too many grace periods (Reader Batch)");
+  none(c.order_failures, "stores from before a grace period were not seen after it");
+  none(c.cookie_failures, "cookies were done too early, or not when they had to be");
+  none(c.nesting_failures, "times the expedite nesting did not say what was asked for");
+  none(c.barrier_failures, "barriers returned before all callbacks had run");
+  none(c.flood_failures, "callback floods made no progress");
+  none(c.online_tried - c.online_ok, "CPUs did not come online");
+  none(c.offline_tried - c.offline_ok, "CPUs did not go offline");
+  require(c.callbacks_run == c.callbacks_queued,
+          absl::StrCat(c.callbacks_queued, " callbacks were queued, ", c.callbacks_run, " ran"));
+  require(c.reads > 0, "nothing was read");
+  require(c.updates > 0, "nothing was updated");
+  require(c.gp_seq_end != c.gp_seq_begin, "no normal grace period has ended");
+  if (failures.empty()) none(c.failures, "failures of other kinds");
+  return failures;
+}
+
+std::string TortureText(const RunRecord& record) {
+  const std::vector<std::string> failures = TortureFailures(record);
+  std::string text = absl::StrCat(StartLine(record), CounterLines(record));
+  std::set<uint32_t> stalled;
+  for (const Event& event : record.events) {
+    if (event.name == abi::TraceEvent::kRcuStall) stalled.insert(event.target);
+  }
+  for (const uint32_t cpu : stalled) {
+    absl::StrAppend(&text, "rcu-torture: CPU ", cpu, " has stalled a grace period\n");
+  }
+  for (const std::string& note : record.notes) absl::StrAppend(&text, "note: ", note, "\n");
+  for (const std::string& failure : failures) {
+    absl::StrAppend(&text, "rcu-torture:!!! ", failure, "\n");
+  }
+  absl::StrAppend(&text, "rcu-torture:--- End of test: ", failures.empty() ? "SUCCESS" : "FAILURE",
+                  "\n");
+  return text;
+}
+
+std::string TortureJson(const RunRecord& record) {
+  const TortureCounters& c = record.services->counters;
+  const std::vector<std::string> failures = TortureFailures(record);
+  JsonWriter json;
+  json.BeginObject();
+  WriteScenarioHead(json, "sipi.rcu-torture/1", record);
+  json.Field("result", failures.empty() ? "SUCCESS" : "FAILURE");
+  json.Field("seconds", record.services->knobs.duration_ms / 1000);
+  json.Key("failures");
+  json.BeginArray();
+  for (const std::string& failure : failures) json.String(failure);
+  json.EndArray();
+  json.Line();
+  WriteNumbers(json, "reader_pipe", c.pipe);
+  WriteNumbers(json, "reader_batch", c.batch);
+  WriteNumbers(json, "free_block_circulation", c.freed);
+  WriteNumbers(json, "updates_by_kind", c.updates_by_kind);
+  const std::pair<const char*, uint64_t> fields[] = {
+      {"reads", c.reads},
+      {"updates", c.updates},
+      {"counted_failures", c.failures},
+      {"order_checks", c.order_checks},
+      {"order_failures", c.order_failures},
+      {"cookie_checks", c.cookie_checks},
+      {"cookie_failures", c.cookie_failures},
+      {"nesting_failures", c.nesting_failures},
+      {"barrier_tries", c.barrier_tries},
+      {"barrier_failures", c.barrier_failures},
+      {"flood_callbacks", c.flood_callbacks},
+      {"flood_failures", c.flood_failures},
+      {"online_ok", c.online_ok},
+      {"online_tried", c.online_tried},
+      {"offline_ok", c.offline_ok},
+      {"offline_tried", c.offline_tried},
+      {"callbacks_queued", c.callbacks_queued},
+      {"callbacks_run", c.callbacks_run},
+      {"grace_periods", c.gp_seq_end - c.gp_seq_begin},
+      {"expedited_grace_periods", c.exp_seq_end - c.exp_seq_begin}};
+  for (const auto& [name, value] : fields) json.Field(name, value);
+  json.EndObject();
+  return json.Take();
+}
+
+}  // namespace sipi
