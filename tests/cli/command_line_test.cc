@@ -242,8 +242,8 @@ TEST(CommandLine, UnknownFlagsGetASuggestion) {
 
 TEST(CommandLine, UnknownCommandsGetASuggestion) {
   EXPECT_TRUE(Contains(ErrorOf({"comapre"}), "did you mean 'compare'?"));
-  EXPECT_TRUE(
-      Contains(ErrorOf({}), "no command; give run, compare, explore, doctor, bench or params"));
+  EXPECT_TRUE(Contains(
+      ErrorOf({}), "no command; give run, compare, smt, rcu, explore, doctor, bench or params"));
   EXPECT_TRUE(Contains(ErrorOf({"run", "compare"}), "compare"));
 }
 

@@ -38,6 +38,9 @@ struct Parser {
   CLI::App* params = nullptr;
   CLI::App* bench = nullptr;
   CLI::App* explore = nullptr;
+  RawServices services;
+  CLI::App* smt = nullptr;
+  CLI::App* rcu = nullptr;
   RawExplore raw_explore;
   std::string bench_what;
   std::string bench_runs = "5";
@@ -74,6 +77,43 @@ void AddBenchVerb(Parser& p) {
       ->group("This command");
 }
 
+struct RcuVerb {
+  const char* name;
+  Verb verb;
+  ServiceUse use;
+  const char* what;
+  const char* example;
+};
+constexpr RcuVerb kRcuVerbs[] = {
+    {"scale", Verb::kRcuScale, ServiceUse::kRcuScale, "Time grace periods, as rcuscale does",
+     "  sipi rcu scale --cpus=16 --expedited"},
+    {"ref", Verb::kRcuRef, ServiceUse::kRcuRef, "Time readers, as refscale does",
+     "  sipi rcu ref --cpus=4 --rcu-flavour=non-preemptible"},
+    {"callrcu", Verb::kRcuCallRcu, ServiceUse::kCallRcu,
+     "Compare when call_rcu workers bind themselves to their CPUs",
+     "  sipi rcu callrcu --cpus=8 --callbacks=10000"},
+    {"torture", Verb::kRcuTorture, ServiceUse::kTorture,
+     "Look for what RCU must never do, as rcutorture does",
+     "  sipi rcu torture --cpus=16 --seconds=60"},
+};
+
+void AddServiceVerbs(Parser& p) {
+  p.smt = AddVerb(p, "smt", "Switch SMT off and on by each approach, and compare",
+                  "  sipi smt --cpus=32 --topology=threads=8 --approach=all");
+  AddMachineFlags(*p.smt, p.flags, /*one_strategy=*/true);
+  AddHtmlFlag(*p.smt, p.flags);
+  AddServiceFlags(*p.smt, p.services, ServiceUse::kSmt);
+  p.rcu = AddVerb(p, "rcu", "RCU of the guest kernel: scale, ref, callrcu, torture",
+                  "  sipi rcu scale --cpus=16\n\n`sipi rcu COMMAND --help` tells its flags.");
+  for (const RcuVerb& each : kRcuVerbs) {
+    CLI::App* const verb = p.rcu->add_subcommand(each.name, each.what);
+    verb->allow_extras();
+    verb->footer(absl::StrCat("\nExample:\n", each.example));
+    AddMachineFlags(*verb, p.flags, /*one_strategy=*/true);
+    AddServiceFlags(*verb, p.services, each.use);
+  }
+}
+
 void BuildParser(Parser& p) {
   p.app.allow_extras();
   p.app.footer(
@@ -83,11 +123,13 @@ void BuildParser(Parser& p) {
                   "  sipi run --cpus=64 --strategy=full+reuse --trace=full.json");
   AddMachineFlags(*p.run, p.flags, /*one_strategy=*/true);
   AddPayloadFlags(*p.run, p.flags);
+  AddServiceFlags(*p.run, p.services, ServiceUse::kRun);
   p.compare_app = AddVerb(
       p, "compare", "Boot several strategies alternately and print one table",
       "  sipi compare --cpus=64 --strategies=serial,kick,full --runs=5 --json=compare.json");
   AddMachineFlags(*p.compare_app, p.flags, /*one_strategy=*/false);
   AddCompareFlags(*p.compare_app, p.compare);
+  AddServiceVerbs(p);
   p.doctor = AddVerb(p, "doctor", "Say whether and how KVM can be used here", "  sipi doctor");
   AddKvmDeviceFlag(*p.doctor, p.flags);
   AddBenchVerb(p);
@@ -100,6 +142,7 @@ void BuildParser(Parser& p) {
               "  sipi params --cpus=64 --out=params.bin\n"
               "  qemu-system-x86_64 -M microvm ... -smp 64 -kernel guest.elf -initrd params.bin");
   AddMachineFlags(*p.params, p.flags, /*one_strategy=*/true);
+  AddServiceFlags(*p.params, p.services, ServiceUse::kRun);
   p.params->add_option("--out", p.params_file, "the file to write")
       ->type_name("FILE")
       ->group("This command");
@@ -131,9 +174,32 @@ absl::Status Unexpected(const std::string& word, const CLI::App& app, const std:
       absl::StrCat("unknown flag ", Quoted(flag), hint, hint.empty() ? "; " : " ", help));
 }
 
+// The command after `rcu`.
+absl::StatusOr<CLI::App*> ChosenRcuVerb(const Parser& p) {
+  std::vector<std::string> verbs;
+  for (const RcuVerb& each : kRcuVerbs) verbs.emplace_back(each.name);
+  const std::vector<CLI::App*> chosen = p.rcu->get_subcommands();
+  const std::vector<std::string> before = p.rcu->remaining();
+  if (chosen.empty()) {
+    if (before.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rcu: of what? give ", JoinNames(verbs), "; sipi rcu --help tells more"));
+    }
+    if (before[0].rfind('-', 0) == 0) return Unexpected(before[0], *p.rcu, "rcu");
+    return UnknownName("rcu", before[0], verbs);
+  }
+  const std::string name = absl::StrCat("rcu ", chosen[0]->get_name());
+  if (chosen.size() > 1) return Unexpected(chosen[1]->get_name(), *chosen[0], name);
+  if (!before.empty()) return Unexpected(before[0], *chosen[0], name);
+  const std::vector<std::string> after = chosen[0]->remaining();
+  if (!after.empty()) return Unexpected(after[0], *chosen[0], name);
+  return chosen[0];
+}
+
 // Checks that exactly one verb was given and nothing was left over.
 absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
-  const std::vector<std::string> verbs = {"run", "compare", "explore", "doctor", "bench", "params"};
+  const std::vector<std::string> verbs = {"run",     "compare", "smt",   "rcu",
+                                          "explore", "doctor",  "bench", "params"};
   const std::vector<CLI::App*> chosen = p.app.get_subcommands();
   const std::vector<std::string> before = p.app.remaining();
   if (chosen.empty()) {
@@ -148,8 +214,21 @@ absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
   if (chosen.size() > 1) return Unexpected(chosen[1]->get_name(), *chosen[0], name);
   if (!before.empty()) return Unexpected(before[0], *chosen[0], name);
   const std::vector<std::string> after = chosen[0]->remaining();
+  if (chosen[0] == p.rcu) return ChosenRcuVerb(p);
   if (!after.empty()) return Unexpected(after[0], *chosen[0], name);
   return chosen[0];
+}
+
+// The flags of a run with services, and what they make of its configuration.
+absl::Status CheckServices(const Parser& p, ServiceUse use, CommandLine& line) {
+  if (use != ServiceUse::kRun && p.flags.scenario != RawFlags().scenario) {
+    return FlagError("--scenario", "this command has its own; leave it out, or use sipi run");
+  }
+  line.services = p.services;
+  RETURN_IF_ERROR(SetServices(p.services, use, !p.flags.time_limit_s.empty(), line.checked.config));
+  if (use != ServiceUse::kCallRcu) return absl::OkStatus();
+  ASSIGN_OR_RETURN(line.pinnings, ParsePinnings(p.services.pinning));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
@@ -204,6 +283,17 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   ASSIGN_OR_RETURN(line.checked, MakeRunConfig(p.flags, simulated ? SimulatorCpuLimits()
                                                                   : limits(p.flags.kvm_device)));
   line.verb = Verb::kRun;
+  if (verb == p.run || verb == p.params) {
+    RETURN_IF_ERROR(CheckServices(p, ServiceUse::kRun, line));
+  } else if (verb == p.smt) {
+    line.verb = Verb::kSmt;
+    RETURN_IF_ERROR(CheckServices(p, ServiceUse::kSmt, line));
+  }
+  for (const RcuVerb& each : kRcuVerbs) {
+    if (verb->get_parent() != p.rcu || verb->get_name() != each.name) continue;
+    line.verb = each.verb;
+    RETURN_IF_ERROR(CheckServices(p, each.use, line));
+  }
   if (verb == p.compare_app) {
     line.verb = Verb::kCompare;
     ASSIGN_OR_RETURN(line.compare, CheckCompare(p.compare));
@@ -220,7 +310,9 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
 // The help of the verb that was named before --help, or of the program.
 std::string HelpText(const Parser& p) {
   const std::vector<CLI::App*> chosen = p.app.get_subcommands();
-  return chosen.empty() ? p.app.help() : chosen[0]->help();
+  if (chosen.empty()) return p.app.help();
+  const std::vector<CLI::App*> nested = chosen[0]->get_subcommands();
+  return nested.empty() ? chosen[0]->help() : nested[0]->help();
 }
 
 }  // namespace

@@ -11,6 +11,11 @@ namespace sipi {
 
 int RunCommand(const CommandLine& line);
 int CompareCommand(const CommandLine& line);
+int SmtCommand(const CommandLine& line);
+int RcuScaleCommand(const CommandLine& line);
+int RcuRefCommand(const CommandLine& line);
+int RcuCallRcuCommand(const CommandLine& line);
+int RcuTortureCommand(const CommandLine& line);
 int ParamsCommand(const CommandLine& line);
 int PublishedCommand(uint32_t runs);
 int ExhaustiveCommand(const ExhaustiveFlags& flags, bool quiet);

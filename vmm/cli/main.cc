@@ -26,6 +26,16 @@ int Dispatch(const sipi::CommandLine& line) {
       return sipi::PublishedCommand(line.published_runs);
     case sipi::Verb::kExplore:
       return sipi::ExploreCommand(line.explore);
+    case sipi::Verb::kSmt:
+      return sipi::SmtCommand(line);
+    case sipi::Verb::kRcuScale:
+      return sipi::RcuScaleCommand(line);
+    case sipi::Verb::kRcuRef:
+      return sipi::RcuRefCommand(line);
+    case sipi::Verb::kRcuCallRcu:
+      return sipi::RcuCallRcuCommand(line);
+    case sipi::Verb::kRcuTorture:
+      return sipi::RcuTortureCommand(line);
     case sipi::Verb::kParams:
       return sipi::ParamsCommand(line);
   }

@@ -87,7 +87,7 @@ constexpr TextFlag kFaultFlags[] = {
      "exception, late@CPU:MS, fail-step@CPU:STATE, wild-mmio, wild-icr"},
     {"--firmware-lies", &R::firmware_lies, "CPU[,CPU]",
      "CPUs whose CPUID shows another ID than their APIC"},
-    {"--scenario", &R::scenario, "smpboot|print|ipi-all",
+    {"--scenario", &R::scenario, "smpboot|print|ipi-all|hotplug",
      "what the guest does once it is up (default smpboot)"},
     {"--scenario-value", &R::scenario_value, "N", "the scenario's number: bytes in all for print"},
 };
@@ -158,6 +158,13 @@ void AddPayloadFlags(CLI::App& app, RawFlags& flags) {
       ->type_name("KEY=VALUE")
       ->group("Payload")
       ->allow_extra_args(false);
+}
+
+void AddHtmlFlag(CLI::App& app, RawFlags& flags) {
+  app.add_option("--html", flags.html, "write the report as a page of its own")
+      ->type_name("FILE")
+      ->group("Output")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void AddKvmDeviceFlag(CLI::App& app, RawFlags& flags) {

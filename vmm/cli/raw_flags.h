@@ -57,6 +57,7 @@ struct RawFlags {
   std::string serial;
   std::string json;
   std::string trace;
+  std::string html;
   bool quiet = false;
   bool count_instructions = false;
   std::string kvm_device = "/dev/kvm";
@@ -68,6 +69,9 @@ void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy);
 
 // --payload and what goes with it: for `sipi run`.
 void AddPayloadFlags(CLI::App& app, RawFlags& flags);
+
+// --html, for commands whose report can be a page.
+void AddHtmlFlag(CLI::App& app, RawFlags& flags);
 
 // --kvm-device, which help does not show: another device file, for tests of what is said when KVM
 // cannot be used.

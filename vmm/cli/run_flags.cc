@@ -256,7 +256,8 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
                    ParseChoice<abi::Scenario>("--scenario", flags.scenario,
                                               {{"smpboot", abi::Scenario::kSmpboot},
                                                {"print", abi::Scenario::kPrint},
-                                               {"ipi-all", abi::Scenario::kIpiAll}}));
+                                               {"ipi-all", abi::Scenario::kIpiAll},
+                                               {"hotplug", abi::Scenario::kHotplug}}));
   ASSIGN_OR_RETURN(config.scenario_value, ParseNumber("--scenario-value", flags.scenario_value, 0,
                                                       std::numeric_limits<uint64_t>::max()));
   if (!flags.fault.empty()) {

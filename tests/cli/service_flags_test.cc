@@ -1,0 +1,196 @@
+// Flags of the kernel beyond bring-up and of its scenarios.
+#include "vmm/cli/service_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "vmm/cli/command_line.h"
+
+namespace sipi {
+namespace {
+
+CpuLimits Host(const std::string& /*device*/) { return {1024, 4096, 1024}; }
+
+CommandLine Parse(const std::vector<std::string>& args) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(args, Host);
+  EXPECT_TRUE(line.ok()) << line.status();
+  return line.ok() ? *std::move(line) : CommandLine();
+}
+
+std::string ErrorOf(const std::vector<std::string>& args) {
+  const absl::StatusOr<CommandLine> line = ParseCommandLine(args, Host);
+  EXPECT_FALSE(line.ok());
+  return std::string(line.status().message());
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ServiceFlags, APlainRunHasNoServices) {
+  EXPECT_EQ(Parse({"run"}).checked.config.kernel.services, 0);
+  EXPECT_EQ(Parse({"compare"}).checked.config.kernel.services, 0);
+  EXPECT_EQ(Parse({"params", "--out=x"}).checked.config.kernel.services, 0);
+}
+
+TEST(ServiceFlags, AKernelFlagOrItsScenarioBringsThem) {
+  const RunConfig boot = Parse({"run", "--boot-gp=normal"}).checked.config;
+  EXPECT_EQ(boot.kernel.services, 1);
+  EXPECT_EQ(boot.kernel.boot_grace_periods, 1);
+  EXPECT_EQ(boot.kernel.boot_expedited, 0);
+  EXPECT_EQ(boot.scenario, abi::Scenario::kSmpboot);
+  EXPECT_EQ(boot.time_limit_ms, 60'000);
+  const RunConfig hotplug = Parse({"run", "--scenario=hotplug"}).checked.config;
+  EXPECT_EQ(hotplug.kernel.services, 1);
+  EXPECT_GT(hotplug.time_limit_ms, 60'000);
+  EXPECT_EQ(Parse({"run", "--scenario=hotplug", "--time-limit-s=5"}).checked.config.time_limit_ms,
+            5'000);
+}
+
+TEST(ServiceFlags, EveryKnobArrives) {
+  const RunConfig config = Parse({"run",
+                                  "--cpus=8",
+                                  "--scenario=hotplug",
+                                  "--rounds=7",
+                                  "--hotplug-cpu=3",
+                                  "--preempt=lazy",
+                                  "--hz=100",
+                                  "--rcu-flavour=non-preemptible",
+                                  "--rcu-fanout=3",
+                                  "--rcu-fanout-leaf=2",
+                                  "--rcu-expedited=on",
+                                  "--rcu-normal=on",
+                                  "--rcu-wake-from-gp=on",
+                                  "--rcu-exp=serial",
+                                  "--boot-gp=expedited",
+                                  "--hotplug-steps=pseries",
+                                  "--jiffies-till-first-fqs=0",
+                                  "--jiffies-till-next-fqs=5",
+                                  "--rcu-stall-ms=500",
+                                  "--seed=42"})
+                               .checked.config;
+  EXPECT_EQ(config.scenario, abi::Scenario::kHotplug);
+  EXPECT_EQ(config.scenario_knobs.rounds, 7u);
+  EXPECT_EQ(config.scenario_knobs.hotplug_cpu, 3u);
+  EXPECT_EQ(config.scenario_knobs.seed, 42u);
+  EXPECT_EQ(config.kernel.preemption, abi::Preemption::kLazy);
+  EXPECT_EQ(config.kernel.hz, 100u);
+  EXPECT_EQ(config.kernel.rcu_flavour, abi::RcuFlavour::kNonPreemptible);
+  EXPECT_EQ(config.kernel.rcu_fanout, 3);
+  EXPECT_EQ(config.kernel.rcu_fanout_leaf, 2);
+  EXPECT_EQ(config.kernel.rcu_expedited, 1);
+  EXPECT_EQ(config.kernel.rcu_normal, 1);
+  EXPECT_EQ(config.kernel.rcu_normal_wake_from_gp, 1);
+  EXPECT_EQ(config.kernel.rcu_exp_parallel, 0);
+  EXPECT_EQ(config.kernel.boot_grace_periods, 1);
+  EXPECT_EQ(config.kernel.boot_expedited, 1);
+  EXPECT_EQ(config.kernel.hotplug_steps, abi::HotplugSteps::kPseries);
+  EXPECT_EQ(config.kernel.jiffies_till_first_fqs, 0u);
+  EXPECT_EQ(config.kernel.jiffies_till_next_fqs, 5u);
+  EXPECT_EQ(config.kernel.rcu_stall_ms, 500u);
+}
+
+TEST(ServiceFlags, BadValuesNameFlagAndRemedy) {
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--preempt=ful"}), "--preempt: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--preempt=ful"}), "did you mean 'full'?"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--hz=0"}), "--hz: '0' is too small; the least is 24"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--rcu-fanout=1"}), "--rcu-fanout: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--rcu-fanout-leaf=65"}), "--rcu-fanout-leaf: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--rcu-flavour=x"}), "preemptible"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--rcu-expedited=1"}), "--rcu-expedited: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--boot-gp=fast"}), "--boot-gp: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--hotplug-steps=arm"}), "--hotplug-steps: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--rounds=2"}), "add --scenario=hotplug"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--hotplug-cpu=1"}), "add --scenario=hotplug"));
+  const auto hotplug = [](const char* flag) {
+    return ErrorOf({"run", "--scenario=hotplug", "--cpus=4", flag});
+  };
+  EXPECT_TRUE(Contains(hotplug("--hotplug-cpu=0"), "CPU 0 is the boot CPU"));
+  EXPECT_TRUE(Contains(hotplug("--hotplug-cpu=4"), "--hotplug-cpu: '4' is too large"));
+  EXPECT_TRUE(Contains(hotplug("--cpus=1"), "--cpus=2"));
+  EXPECT_TRUE(Contains(hotplug("--driver=host"), "--driver: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--payload=/bin/true", "--hz=100"}), "--payload: "));
+}
+
+TEST(ServiceFlags, SmtTakesApproachesAndThreads) {
+  const CommandLine all = Parse({"smt", "--cpus=32", "--topology=threads=8"});
+  EXPECT_EQ(all.verb, Verb::kSmt);
+  EXPECT_EQ(all.checked.config.scenario, abi::Scenario::kSmt);
+  EXPECT_EQ(all.checked.config.kernel.services, 1);
+  EXPECT_EQ(all.checked.config.scenario_knobs.approaches, 0x7fu);
+  EXPECT_EQ(all.checked.config.scenario_knobs.smt_threads, 1u);
+  EXPECT_EQ(all.checked.config.scenario_knobs.rounds, 1u);
+  const CommandLine two = Parse({"smt", "--cpus=8", "--topology=threads=4", "--to=2",
+                                 "--approach=none,wake-from-gp", "--rounds=3", "--html=x.html"});
+  EXPECT_EQ(two.checked.config.scenario_knobs.approaches, 0x41u);
+  EXPECT_EQ(two.checked.config.scenario_knobs.smt_threads, 2u);
+  EXPECT_EQ(two.checked.config.scenario_knobs.rounds, 3u);
+  EXPECT_EQ(two.flags.html, "x.html");
+  EXPECT_TRUE(Contains(ErrorOf({"smt", "--cpus=8"}), "give e.g. --topology=threads=2"));
+  const auto smt = [](const char* flag) {
+    return ErrorOf({"smt", "--cpus=8", "--topology=threads=4", flag});
+  };
+  EXPECT_TRUE(Contains(smt("--approach=expidite"), "did you mean 'expedite'?"));
+  EXPECT_TRUE(Contains(smt("--to=4"), "--to: '4' is too large; the limit is 3"));
+  EXPECT_TRUE(Contains(smt("--to=on"), "--to: 'on' is where each round"));
+  EXPECT_TRUE(Contains(smt("--scenario=print"), "--scenario: "));
+  EXPECT_TRUE(Contains(smt("--writers=2"), "unknown flag '--writers'"));
+}
+
+TEST(ServiceFlags, RcuHasFourCommands) {
+  EXPECT_EQ(Parse({"rcu", "scale"}).verb, Verb::kRcuScale);
+  EXPECT_EQ(Parse({"rcu", "ref"}).verb, Verb::kRcuRef);
+  EXPECT_EQ(Parse({"rcu", "callrcu"}).verb, Verb::kRcuCallRcu);
+  EXPECT_EQ(Parse({"rcu", "torture"}).verb, Verb::kRcuTorture);
+  EXPECT_TRUE(Contains(ErrorOf({"rcu"}), "give scale, ref, callrcu or torture"));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "scal"}), "did you mean 'scale'?"));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--writer=2"}), "did you mean '--writers'?"));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "torture"}), "torture"));
+  EXPECT_TRUE(Contains(Parse({"rcu", "torture", "--help"}).help, "--seconds"));
+}
+
+TEST(ServiceFlags, RcuScale) {
+  const CommandLine line = Parse({"rcu", "scale", "--cpus=16", "--expedited", "--writers=4",
+                                  "--readers=2", "--measurements=50", "--durations"});
+  EXPECT_EQ(line.checked.config.scenario, abi::Scenario::kRcuScale);
+  EXPECT_EQ(line.checked.config.cpus, 16u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.expedited, 1);
+  EXPECT_EQ(line.checked.config.scenario_knobs.async, 0);
+  EXPECT_EQ(line.checked.config.scenario_knobs.writers, 4u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.readers, 2u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.measurements, 50u);
+  EXPECT_TRUE(line.services.durations);
+  EXPECT_EQ(Parse({"rcu", "scale", "--async"}).checked.config.scenario_knobs.async, 1);
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--async", "--expedited"}), "--async: "));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--cpus=4", "--writers=5"}), "--writers: "));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--measurements=0"}), "--measurements: "));
+}
+
+TEST(ServiceFlags, RcuTorture) {
+  const CommandLine line = Parse({"rcu", "torture", "--cpus=2", "--seconds=90", "--onoff=off"});
+  EXPECT_EQ(line.checked.config.scenario_knobs.duration_ms, 90'000u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.onoff, 0);
+  EXPECT_GT(line.checked.config.time_limit_ms, 90'000);
+  EXPECT_EQ(Parse({"rcu", "torture"}).checked.config.scenario_knobs.duration_ms, 60'000u);
+  EXPECT_EQ(Parse({"rcu", "torture", "--cpus=1"}).checked.config.scenario_knobs.onoff, 0);
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "torture", "--cpus=1", "--onoff=on"}), "--onoff: "));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "torture", "--seconds=0"}), "--seconds: "));
+}
+
+TEST(ServiceFlags, CallRcuRunsEachPinning) {
+  EXPECT_EQ(Parse({"rcu", "callrcu"}).pinnings.size(), 3u);
+  const CommandLine line = Parse({"rcu", "callrcu", "--pinning=at-start", "--callbacks=5"});
+  EXPECT_EQ(line.pinnings, std::vector{abi::WorkerPinning::kAtStart});
+  EXPECT_EQ(line.checked.config.scenario_knobs.measurements, 5u);
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "callrcu", "--pinning=never"}), "--pinning: "));
+}
+
+TEST(ServiceFlags, TheSimulatorHasThemToo) {
+  const RunConfig config =
+      Parse({"smt", "--machine=sim", "--cpus=1920", "--topology=threads=8"}).checked.config;
+  EXPECT_EQ(config.machine, MachineKind::kSim);
+  EXPECT_EQ(config.cpus, 1920u);
+  EXPECT_GT(config.time_limit_ms, 3'600'000);
+}
+
+}  // namespace
+}  // namespace sipi

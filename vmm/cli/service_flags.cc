@@ -1,0 +1,359 @@
+#include "vmm/cli/service_flags.h"
+
+#include <algorithm>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/base/status_macros.h"
+#include "vmm/cli/flag_values.h"
+#include "vmm/timeline/scenario_names.h"
+
+namespace sipi {
+namespace {
+
+using R = RawServices;
+
+struct ServiceFlag {
+  const char* name;
+  std::string R::*member;
+  const char* value;
+  const char* help;
+};
+
+constexpr ServiceFlag kKernelFlags[] = {
+    {"--hz", &R::hz, "N", "jiffies per second, 24 to 10000 (default 250)"},
+    {"--preempt", &R::preempt, "none|voluntary|full|lazy",
+     "where a running thread can lose its CPU (default full)"},
+    {"--rcu-flavour", &R::rcu_flavour, "preemptible|non-preemptible",
+     "whether RCU readers can be preempted (default preemptible)"},
+    {"--rcu-fanout", &R::rcu_fanout, "N",
+     "children of an inner rcu_node, 2 to 64 (CONFIG_RCU_FANOUT; default 64)"},
+    {"--rcu-fanout-leaf", &R::rcu_fanout_leaf, "N",
+     "CPUs of a leaf, 2 to 64 (rcutree.rcu_fanout_leaf; default 16)"},
+    {"--rcu-expedited", &R::rcu_expedited, "on|off",
+     "all grace periods are expedited ones (rcupdate.rcu_expedited; default off)"},
+    {"--rcu-normal", &R::rcu_normal, "on|off",
+     "none is, whoever asks (rcupdate.rcu_normal; default off)"},
+    {"--rcu-wake-from-gp", &R::rcu_wake_from_gp, "on|off",
+     "normal grace periods wake their waiters directly (rcutree.rcu_normal_wake_from_gp; default "
+     "off)"},
+    {"--rcu-exp", &R::rcu_exp, "serial|parallel",
+     "expedited ones ask leaf after leaf, or one worker each (default parallel)"},
+    {"--boot-gp", &R::boot_gp, "none|normal|expedited",
+     "bring-up takes the hotplug lock for each CPU, as Linux does, with grace periods of that kind "
+     "(default none)"},
+    {"--hotplug-steps", &R::hotplug_steps, "x86|pseries",
+     "which steps of hotplug wait for grace periods (default x86)"},
+    {"--jiffies-till-first-fqs", &R::first_fqs, "N",
+     "until the first scan for quiescent CPUs (rcutree; default by HZ and CPUs)"},
+    {"--jiffies-till-next-fqs", &R::next_fqs, "N", "between the next (likewise)"},
+    {"--rcu-stall-ms", &R::stall_ms, "MS",
+     "a grace period of that age has stalled, and says who holds it up (default 21000)"},
+};
+
+constexpr ServiceFlag kRunFlags[] = {
+    {"--rounds", &R::rounds, "N", "hotplug: how often each CPU goes off and on (default 1)"},
+    {"--hotplug-cpu", &R::hotplug_cpu, "CPU", "hotplug: only this one (default: all in turn)"},
+};
+constexpr ServiceFlag kSmtFlags[] = {
+    {"--approach", &R::approach, "all|NAME,...",
+     "none, expedite, per-cpu, hotplug-calls, write-lock, rcu-sync, wake-from-gp (default all)"},
+    {"--to", &R::to, "off|N", "threads per core that stay, and then back on (default off: 1)"},
+    {"--rounds", &R::rounds, "N", "how often each approach switches off and on (default 1)"},
+};
+constexpr ServiceFlag kScaleFlags[] = {
+    {"--writers", &R::writers, "N", "CPUs that time grace periods (nwriters; default: all)"},
+    {"--readers", &R::readers, "N", "threads that read all the time (nreaders; default none)"},
+    {"--measurements", &R::measurements, "N", "of each writer at least, 1 to 10000 (default 100)"},
+};
+constexpr ServiceFlag kRefFlags[] = {
+    {"--readers", &R::readers, "N", "threads that read (nreaders; default one)"},
+    {"--rounds", &R::rounds, "N", "points to measure (nruns; default 30)"},
+};
+constexpr ServiceFlag kCallRcuFlags[] = {
+    {"--callbacks", &R::callbacks, "N", "that each CPU queues, up to 1000000 (default 10000)"},
+    {"--pinning", &R::pinning, "all|NAME,...",
+     "when a worker binds itself to its CPU: lazy, at-start, first-work (default all)"},
+};
+constexpr ServiceFlag kTortureFlags[] = {
+    {"--seconds", &R::seconds, "N", "how long, up to 86400 (default 60)"},
+    {"--readers", &R::readers, "N", "threads that read (nreaders; default: the CPUs less one)"},
+    {"--writers", &R::writers, "N", "that only make grace periods (nfakewriters; default 4)"},
+    {"--onoff", &R::onoff, "on|off", "CPUs go off and on at random (default on)"},
+};
+
+std::span<const ServiceFlag> FlagsOf(ServiceUse use) {
+  switch (use) {
+    case ServiceUse::kRun:
+      return kRunFlags;
+    case ServiceUse::kSmt:
+      return kSmtFlags;
+    case ServiceUse::kRcuScale:
+      return kScaleFlags;
+    case ServiceUse::kRcuRef:
+      return kRefFlags;
+    case ServiceUse::kCallRcu:
+      return kCallRcuFlags;
+    case ServiceUse::kTorture:
+      return kTortureFlags;
+  }
+  return {};
+}
+
+void AddTable(CLI::App& app, RawServices& raw, std::span<const ServiceFlag> table,
+              const char* group) {
+  for (const ServiceFlag& flag : table) {
+    app.add_option(flag.name, raw.*flag.member, flag.help)
+        ->type_name(flag.value)
+        ->group(group)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
+bool AnyGiven(const RawServices& raw, std::span<const ServiceFlag> table) {
+  for (const ServiceFlag& flag : table) {
+    if (!(raw.*flag.member).empty()) return true;
+  }
+  return false;
+}
+
+// Those below leave `value` alone where the flag was not given.
+template <class T>
+absl::Status SetNumber(const char* flag, const std::string& text, uint64_t min, uint64_t max,
+                       T& value) {
+  if (text.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t number, ParseNumber(flag, text, min, max));
+  value = static_cast<T>(number);
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status SetChoice(const char* flag, const std::string& text, const Choices<T>& choices,
+                       T& value) {
+  if (text.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(value, ParseChoice<T>(flag, text, choices));
+  return absl::OkStatus();
+}
+
+absl::Status SetSwitch(const char* flag, const std::string& text, uint8_t& value) {
+  return SetChoice<uint8_t>(flag, text, {{"on", 1}, {"off", 0}}, value);
+}
+
+absl::Status SetBootGracePeriods(const RawServices& raw, abi::KernelKnobs& knobs) {
+  enum class Kind { kNone, kNormal, kExpedited };
+  Kind kind = Kind::kNone;
+  RETURN_IF_ERROR(SetChoice<Kind>(
+      "--boot-gp", raw.boot_gp,
+      {{"none", Kind::kNone}, {"normal", Kind::kNormal}, {"expedited", Kind::kExpedited}}, kind));
+  knobs.boot_grace_periods = kind == Kind::kNone ? 0 : 1;
+  knobs.boot_expedited = kind == Kind::kNormal ? 0 : 1;
+  return absl::OkStatus();
+}
+
+absl::Status SetRcuKnobs(const RawServices& raw, abi::KernelKnobs& knobs) {
+  RETURN_IF_ERROR(
+      SetChoice<abi::RcuFlavour>("--rcu-flavour", raw.rcu_flavour,
+                                 {{"preemptible", abi::RcuFlavour::kPreemptible},
+                                  {"non-preemptible", abi::RcuFlavour::kNonPreemptible}},
+                                 knobs.rcu_flavour));
+  RETURN_IF_ERROR(SetNumber("--rcu-fanout", raw.rcu_fanout, 2, 64, knobs.rcu_fanout));
+  RETURN_IF_ERROR(
+      SetNumber("--rcu-fanout-leaf", raw.rcu_fanout_leaf, 2, 64, knobs.rcu_fanout_leaf));
+  RETURN_IF_ERROR(SetSwitch("--rcu-expedited", raw.rcu_expedited, knobs.rcu_expedited));
+  RETURN_IF_ERROR(SetSwitch("--rcu-normal", raw.rcu_normal, knobs.rcu_normal));
+  RETURN_IF_ERROR(
+      SetSwitch("--rcu-wake-from-gp", raw.rcu_wake_from_gp, knobs.rcu_normal_wake_from_gp));
+  RETURN_IF_ERROR(SetChoice<uint8_t>("--rcu-exp", raw.rcu_exp, {{"serial", 0}, {"parallel", 1}},
+                                     knobs.rcu_exp_parallel));
+  RETURN_IF_ERROR(SetNumber("--jiffies-till-first-fqs", raw.first_fqs, 0, 10'000,
+                            knobs.jiffies_till_first_fqs));
+  RETURN_IF_ERROR(
+      SetNumber("--jiffies-till-next-fqs", raw.next_fqs, 1, 10'000, knobs.jiffies_till_next_fqs));
+  return SetNumber("--rcu-stall-ms", raw.stall_ms, 10, 3'600'000, knobs.rcu_stall_ms);
+}
+
+absl::Status SetKernel(const RawServices& raw, abi::KernelKnobs& knobs) {
+  RETURN_IF_ERROR(SetNumber("--hz", raw.hz, 24, 10'000, knobs.hz));
+  RETURN_IF_ERROR(SetChoice<abi::Preemption>("--preempt", raw.preempt,
+                                             {{"none", abi::Preemption::kNone},
+                                              {"voluntary", abi::Preemption::kVoluntary},
+                                              {"full", abi::Preemption::kFull},
+                                              {"lazy", abi::Preemption::kLazy}},
+                                             knobs.preemption));
+  RETURN_IF_ERROR(SetRcuKnobs(raw, knobs));
+  RETURN_IF_ERROR(SetBootGracePeriods(raw, knobs));
+  return SetChoice<abi::HotplugSteps>(
+      "--hotplug-steps", raw.hotplug_steps,
+      {{"x86", abi::HotplugSteps::kX86}, {"pseries", abi::HotplugSteps::kPseries}},
+      knobs.hotplug_steps);
+}
+
+constexpr uint64_t kMaxRounds = 1'000'000;
+
+absl::Status SetHotplug(const RawServices& raw, RunConfig& config) {
+  if (config.scenario != abi::Scenario::kHotplug) {
+    for (const ServiceFlag& flag : kRunFlags) {
+      if ((raw.*flag.member).empty()) continue;
+      return FlagError(flag.name, "is for CPU hotplug; add --scenario=hotplug, or leave it out");
+    }
+    return absl::OkStatus();
+  }
+  if (config.cpus < 2) {
+    return FlagError("--scenario",
+                     "hotplug needs a CPU beside the boot CPU; give --cpus=2 or more");
+  }
+  abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, kMaxRounds, knobs.rounds));
+  if (raw.hotplug_cpu == "0") {
+    return FlagError("--hotplug-cpu", absl::StrCat("CPU 0 is the boot CPU, which stays; give 1 to ",
+                                                   config.cpus - 1));
+  }
+  return SetNumber("--hotplug-cpu", raw.hotplug_cpu, 1, config.cpus - 1, knobs.hotplug_cpu);
+}
+
+absl::Status SetApproaches(const std::string& text, uint32_t& approaches) {
+  approaches = (1u << abi::kSmtApproaches) - 1;
+  if (text.empty() || text == "all") return absl::OkStatus();
+  approaches = 0;
+  Choices<uint32_t> choices;
+  for (uint32_t i = 0; i < abi::kSmtApproaches; ++i) {
+    choices.emplace_back(Name(static_cast<abi::SmtApproach>(i)), 1u << i);
+  }
+  for (const std::string& name : SplitAt(text, ',')) {
+    ASSIGN_OR_RETURN(const uint32_t bit, ParseChoice<uint32_t>("--approach", name, choices));
+    approaches |= bit;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetSmt(const RawServices& raw, RunConfig& config) {
+  abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  RETURN_IF_ERROR(SetApproaches(raw.approach, knobs.approaches));
+  RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, kMaxRounds, knobs.rounds));
+  uint32_t most = 1;
+  for (const CpuPlace& place : config.topology.places) most = std::max(most, place.thread + 1);
+  if (most == 1) {
+    return FlagError("--topology",
+                     "no core has a second thread, so there is nothing to switch; give e.g. "
+                     "--topology=threads=2");
+  }
+  if (raw.to == "on") {
+    return FlagError("--to",
+                     "'on' is where each round begins and ends; give off, or how many "
+                     "threads per core stay");
+  }
+  knobs.smt_threads = 1;
+  if (raw.to == "off") return absl::OkStatus();
+  return SetNumber("--to", raw.to, 1, most - 1, knobs.smt_threads);
+}
+
+absl::Status SetWriters(const RawServices& raw, uint64_t max, abi::ScenarioKnobs& knobs) {
+  RETURN_IF_ERROR(SetNumber("--writers", raw.writers, 1, max, knobs.writers));
+  return SetNumber("--readers", raw.readers, 1, 100'000, knobs.readers);
+}
+
+absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
+  abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  uint32_t seconds = 60;
+  RETURN_IF_ERROR(SetNumber("--seconds", raw.seconds, 1, 86'400, seconds));
+  knobs.duration_ms = seconds * 1000;
+  RETURN_IF_ERROR(SetSwitch("--onoff", raw.onoff, knobs.onoff));
+  if (config.cpus < 2) {
+    if (raw.onoff == "on") return FlagError("--onoff", "one CPU cannot go off; give --cpus=2");
+    knobs.onoff = 0;
+  }
+  return SetWriters(raw, 100'000, knobs);
+}
+
+// What `use` asks for, but for what all of them have.
+absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig& config) {
+  abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  switch (use) {
+    case ServiceUse::kRun:
+      return SetHotplug(raw, config);
+    case ServiceUse::kSmt:
+      config.scenario = abi::Scenario::kSmt;
+      return SetSmt(raw, config);
+    case ServiceUse::kRcuScale:
+      config.scenario = abi::Scenario::kRcuScale;
+      knobs.expedited = raw.expedited ? 1 : 0;
+      knobs.async = raw.async ? 1 : 0;
+      if (raw.expedited && raw.async) {
+        return FlagError("--async", "call_rcu has no expedited form; give one of the two");
+      }
+      RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
+      return SetWriters(raw, config.cpus, knobs);
+    case ServiceUse::kRcuRef:
+      config.scenario = abi::Scenario::kRefScale;
+      knobs.rounds = 30;
+      RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, 1'000, knobs.rounds));
+      return SetWriters(raw, config.cpus, knobs);
+    case ServiceUse::kCallRcu:
+      config.scenario = abi::Scenario::kCallRcu;
+      knobs.measurements = 10'000;
+      return SetNumber("--callbacks", raw.callbacks, 1, 1'000'000, knobs.measurements);
+    case ServiceUse::kTorture:
+      config.scenario = abi::Scenario::kTorture;
+      return SetTorture(raw, config);
+  }
+  return absl::OkStatus();
+}
+
+// A scenario's own time comes on top; virtual time costs nothing while nothing happens in it.
+int64_t TimeLimitMs(const RunConfig& config) {
+  constexpr int64_t kKvmMs = 600'000;
+  constexpr int64_t kSimulatedMs = 1'000'000'000;
+  const int64_t base = config.machine == MachineKind::kSim ? kSimulatedMs : kKvmMs;
+  return base + config.scenario_knobs.duration_ms;
+}
+
+}  // namespace
+
+void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
+  AddTable(app, raw, kKernelFlags, "Kernel");
+  AddTable(app, raw, FlagsOf(use), use == ServiceUse::kRun ? "Hotplug" : "This command");
+  if (use != ServiceUse::kRcuScale) return;
+  app.add_flag("--expedited", raw.expedited, "time expedited grace periods (gp_exp)");
+  app.add_flag("--async", raw.async, "time call_rcu() (gp_async)");
+  app.add_flag("--durations", raw.durations, "print each measurement");
+  for (const char* name : {"--expedited", "--async", "--durations"}) {
+    app.get_option(name)->group("Switches")->disable_flag_override();
+  }
+}
+
+absl::Status SetServices(const RawServices& raw, ServiceUse use, bool time_limit_given,
+                         RunConfig& config) {
+  RETURN_IF_ERROR(SetKernel(raw, config.kernel));
+  config.scenario_knobs.seed = config.seed;
+  RETURN_IF_ERROR(SetScenarioKnobs(raw, use, config));
+  const bool needs = config.scenario >= abi::Scenario::kHotplug;
+  config.kernel.services = needs || AnyGiven(raw, kKernelFlags) ? 1 : 0;
+  if (needs && !time_limit_given) config.time_limit_ms = TimeLimitMs(config);
+  if (config.kernel.services == 0) return absl::OkStatus();
+  if (config.payload) {
+    return FlagError("--payload",
+                     "the flags of sipi's own kernel do nothing to it; leave them out");
+  }
+  if (config.driver == abi::Driver::kHost) {
+    return FlagError("--driver", "the kernel's services need the guest to sequence; leave it out");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<abi::WorkerPinning>> ParsePinnings(const std::string& text) {
+  using abi::WorkerPinning;
+  const std::vector<WorkerPinning> all = {WorkerPinning::kLazy, WorkerPinning::kAtStart,
+                                          WorkerPinning::kAtFirstWork};
+  if (text.empty() || text == "all") return all;
+  Choices<WorkerPinning> choices;
+  for (const WorkerPinning pinning : all) choices.emplace_back(Name(pinning), pinning);
+  std::vector<WorkerPinning> pinnings;
+  for (const std::string& name : SplitAt(text, ',')) {
+    ASSIGN_OR_RETURN(const WorkerPinning pinning,
+                     ParseChoice<WorkerPinning>("--pinning", name, choices));
+    pinnings.push_back(pinning);
+  }
+  return pinnings;
+}
+
+}  // namespace sipi
