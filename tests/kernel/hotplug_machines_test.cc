@@ -203,7 +203,8 @@ TEST(Walk, AFailureUndoesWhatThisWalkDidInReverseEachOnce) {
       for (const int count : up.standing) EXPECT_EQ(count, 0);
       std::vector<uint32_t> undone;
       for (const std::string& line : up.log) {
-        if (line.rfind("down ", 0) == 0) undone.push_back(static_cast<uint32_t>(std::stoul(line.substr(5))));
+        if (line.rfind("down ", 0) == 0)
+          undone.push_back(static_cast<uint32_t>(std::stoul(line.substr(5))));
       }
       std::vector<uint32_t> reached;
       for (const uint32_t state : states) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "guest/kernel/rcu/rcu.h"
+#include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/smp_call.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/kernel/sched/wait.h"
@@ -421,6 +421,64 @@ TEST(Hotplug, ReadersAndWritersOfTheCpuSet) {
     }
     while (shared.left.Load(std::memory_order_relaxed) != 0) SleepJiffies(1);
   });
+}
+
+// A reader loses its CPU in the middle of its section, and the CPU goes: it is waited for all the
+// same, until it leaves, and nothing of the dead CPU is.
+TEST(Hotplug, G12AReaderWhoseCpuIsGone) {
+  struct Shared {
+    Kernel* kernel = nullptr;
+    platform::Atomic<uint32_t> inside{0};
+    platform::Atomic<uint32_t> may_leave{0};
+    platform::Atomic<uint32_t> left{0};
+    platform::Atomic<uint32_t> waited{0};
+    Completion over;
+  };
+  for (const bool expedited : {false, true}) {
+    KernelOptions options;
+    options.cpus = 4;
+    options.kernel.rcu_flavour = abi::RcuFlavour::kPreemptible;
+    KernelMachine machine(options);
+    machine.Run([expedited](Kernel& kernel) {
+      auto& shared = *AllocateArray<Shared>(kernel, 1);
+      shared.kernel = &kernel;
+      SpawnThread(kernel, {.name = "reader",
+                           .function =
+                               [](void* argument) {
+                                 auto& s = *static_cast<Shared*>(argument);
+                                 EXPECT_TRUE(SetAffinity(*CurrentThread(), 2));
+                                 rcu::ReadLock();
+                                 s.inside.Store(1, std::memory_order_release);
+                                 // The CPU's hotplug thread takes the CPU from it, and sends it away.
+                                 while (s.may_leave.Load(std::memory_order_acquire) == 0)
+                                   platform::DelayUs(50);
+                                 s.left.Store(1, std::memory_order_release);
+                                 rcu::ReadUnlock();
+                               },
+                           .argument = &shared});
+      while (shared.inside.Load(std::memory_order_acquire) == 0) SleepUs(100);
+      if (expedited) rcu::ExpediteGp(kernel);
+      SpawnThread(kernel, {.name = "waiter",
+                           .function =
+                               [](void* argument) {
+                                 auto& s = *static_cast<Shared*>(argument);
+                                 EXPECT_EQ(CpuDown(*s.kernel, kCpu2, CpuhpState::kOffline),
+                                           Error::kNone);
+                                 EXPECT_EQ(s.left.Load(std::memory_order_acquire), 1u);
+                                 s.waited.Store(1, std::memory_order_release);
+                                 rcu::Synchronize(*s.kernel);
+                                 s.over.Complete(*s.kernel);
+                               },
+                           .argument = &shared});
+      SleepJiffies(30);
+      EXPECT_EQ(shared.waited.Load(std::memory_order_acquire), 0u) << "too early";
+      shared.may_leave.Store(1, std::memory_order_release);
+      shared.over.Wait();
+      if (expedited) rcu::UnexpediteGp(kernel);
+      rcu::Synchronize(kernel);
+      rcu::SynchronizeExpedited(kernel);
+    });
+  }
 }
 
 }  // namespace
