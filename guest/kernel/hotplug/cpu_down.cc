@@ -13,8 +13,9 @@ namespace {
 using abi::CpuhpState;
 using abi::SyncState;
 
-// On the dying CPU's stopper thread, interrupts off, all others stopped.
-void DieInStopMachine(void* argument) {
+// On the dying CPU's stopper thread.
+void DieOnStopper(void* argument) {
+  const IrqGuard off;
   auto& self = *static_cast<PerCpu*>(argument);
   Kernel& kernel = *self.kernel;
   StepOps ops(self, self.cpu, Section::kStarting);
@@ -28,7 +29,10 @@ void DieInStopMachine(void* argument) {
 }  // namespace
 
 Error TakeCpuDead(Kernel& kernel, CpuNumber cpu) {
-  StopMachine(kernel, cpu, DieInStopMachine, &kernel.percpu(cpu));
+  // Linux stops all CPUs here. In this kernel nobody relies on that: call lists close by the exchange
+  // that empties them, run queues under their lock, and grace periods look at leaves, not at the
+  // online mask. So only the CPU itself is stopped: its stopper thread comes before all others.
+  StopOneCpu(kernel, cpu, DieOnStopper, &kernel.percpu(cpu));
   return SyncStateOf(kernel, cpu) <= SyncState::kShouldDie ? Error::kNone : Error::kTimeoutDead;
 }
 
