@@ -1,0 +1,252 @@
+// RCU while CPUs go and come: readers, callbacks and barriers (cases G9, G12 and the second half of
+// G5).
+#include "guest/kernel/hotplug/hotplug.h"
+#include "guest/kernel/rcu/read_side.h"
+#include "guest/kernel/rcu/state.h"
+#include "guest/kernel/sched/smp_call.h"
+#include "guest/kernel/sched/time.h"
+#include "guest/kernel/sched/wait.h"
+#include "tests/kernel/rcu_fixture.h"
+
+namespace sipi {
+namespace {
+
+using abi::CpuhpState;
+
+void Down(Kernel& kernel, uint32_t cpu) {
+  EXPECT_EQ(CpuDown(kernel, CpuNumber(cpu), CpuhpState::kOffline), Error::kNone) << cpu;
+}
+void Up(Kernel& kernel, uint32_t cpu) {
+  EXPECT_EQ(CpuUp(kernel, CpuNumber(cpu), CpuhpState::kOnline), Error::kNone) << cpu;
+}
+
+struct Flood {
+  static constexpr uint32_t kMost = 1000;
+  platform::Atomic<uint32_t> run{0};
+  platform::Atomic<uint32_t> run_at_barrier{0};
+  Completion queued;
+  Completion barrier;
+};
+
+struct Wrapped {
+  rcu::Head head;  // first
+  Flood* flood = nullptr;
+  uint32_t runs = 0;
+};
+struct FloodOf : Flood {
+  Wrapped wrapped[kMost];
+};
+
+void CountIt(rcu::Head& head) {
+  auto& wrapped = reinterpret_cast<Wrapped&>(head);
+  ++wrapped.runs;
+  wrapped.flood->run.FetchAdd(1, std::memory_order_seq_cst);
+}
+
+void QueueAll(void* argument) {
+  auto& flood = *static_cast<FloodOf*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  for (Wrapped& each : flood.wrapped) {
+    each.flood = &flood;
+    rcu::Call(kernel, each.head, CountIt);
+  }
+  flood.queued.Complete(kernel);
+}
+
+void RunBarrier(void* argument) {
+  auto& flood = *static_cast<FloodOf*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  rcu::Barrier(kernel);
+  flood.run_at_barrier.Store(flood.run.Load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+  flood.barrier.Complete(kernel);
+}
+
+// G9: a thousand callbacks on a CPU that goes, and a barrier on another one meanwhile.
+TEST(RcuHotplug, CallbacksOfACpuThatGoesRunOnceAndTheBarrierWaits) {
+  for (const RcuMode& mode : kRcuModes) {
+    SCOPED_TRACE(mode.name);
+    ForSeeds(8, RcuOptions(4, mode), [](Kernel& kernel) {
+      auto& flood = *AllocateArray<FloodOf>(kernel, 1);
+      SpawnThread(kernel, {.name = "queue", .function = QueueAll, .argument = &flood, .cpu = 2});
+      flood.queued.Wait();
+      SpawnThread(kernel,
+                  {.name = "barrier", .function = RunBarrier, .argument = &flood, .cpu = 1});
+      Down(kernel, 2);
+      flood.barrier.Wait();
+      EXPECT_EQ(flood.run_at_barrier.Load(std::memory_order_seq_cst), Flood::kMost);
+      for (const Wrapped& each : flood.wrapped) ASSERT_EQ(each.runs, 1u);
+      EXPECT_EQ(rcu::DataOf(kernel, CpuNumber(2)).callbacks.length(), 0u);
+    });
+  }
+}
+
+struct Held {
+  Completion in;
+  Completion go;
+  Completion out;
+  Completion passed_event;
+  platform::Atomic<uint32_t> inside{0};
+  platform::Atomic<uint32_t> passed{0};
+};
+void HoldingReader(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  rcu::ReadLock();
+  held.inside.Store(1, std::memory_order_seq_cst);
+  held.in.Complete(kernel);
+  held.go.Wait();
+  held.inside.Store(0, std::memory_order_seq_cst);
+  rcu::ReadUnlock();
+  held.out.Complete(kernel);
+}
+void Synchronizing(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  rcu::SynchronizeNormal(rcu::StateOf(kernel));
+  held.passed.Store(1, std::memory_order_seq_cst);
+  held.passed_event.Complete(kernel);
+}
+
+// G12: a reader that lost its CPU in the middle; the CPU goes idle, then offline. The last CPU of its
+// leaf too, with leaves of two. The grace period waits for the reader and for nothing else. (The way
+// down waits for grace periods itself: expedited ones here, which an older reader would hold up as
+// well, so it runs on a thread of its own.)
+TEST(RcuHotplug, AReaderOutlivesItsCpu) {
+  KernelOptions options = RcuOptions(6, kRcuModes[0]);
+  options.kernel.rcu_fanout = 2;
+  options.kernel.rcu_fanout_leaf = 2;
+  options.kernel.hz = 100;
+  ForSeeds(10, options, [](Kernel& kernel) {
+    auto& held = *AllocateArray<Held>(kernel, 1);
+    const auto down = [](void* argument) {
+      Kernel& own = *CurrentThread()->kernel;
+      Down(own, 3);
+      Down(own, 2);
+      static_cast<Held*>(argument)->out.Complete(own);
+    };
+    SpawnThread(kernel, {.name = "holder", .function = HoldingReader, .argument = &held, .cpu = 2});
+    held.in.Wait();
+    SpawnThread(kernel, {.name = "down", .function = down, .argument = &held, .cpu = 0});
+    SpawnThread(kernel, {.name = "waiter", .function = Synchronizing, .argument = &held, .cpu = 1});
+    SleepJiffies(40);
+    EXPECT_EQ(held.passed.Load(std::memory_order_seq_cst), 0u);
+    held.go.Complete(kernel);
+    held.passed_event.Wait();
+    EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
+    held.out.Wait();
+    held.out.Wait();
+    // With the leaf empty, and after it has filled again, grace periods end.
+    rcu::SynchronizeNormal(rcu::StateOf(kernel));
+    Up(kernel, 2);
+    rcu::SynchronizeNormal(rcu::StateOf(kernel));
+    EXPECT_NE(rcu::DataOf(kernel, CpuNumber(2)).leaf->qsmaskinit, 0u);
+  });
+}
+
+// The second half of G5: a CPU is missing in the middle; the others are served.
+TEST(RcuHotplug, WithACpuMissingTheOthersAreServed) {
+  ForSeeds(6, RcuOptions(8, kRcuModes[0]), [](Kernel& kernel) {
+    Down(kernel, 3);
+    FloodOf* floods = AllocateArray<FloodOf>(kernel, 8);
+    for (uint32_t cpu = 0; cpu < 8; ++cpu) {
+      if (cpu == 3) continue;
+      const auto queue = [](void* argument) {
+        auto& flood = *static_cast<FloodOf*>(argument);
+        flood.wrapped[0].flood = &flood;
+        rcu::Call(*CurrentThread()->kernel, flood.wrapped[0].head, CountIt);
+      };
+      EXPECT_TRUE(CallFunctionSingle(kernel, CpuNumber(cpu), queue, &floods[cpu], true));
+    }
+    rcu::SynchronizeNormal(rcu::StateOf(kernel));
+    rcu::Barrier(kernel);
+    for (uint32_t cpu = 0; cpu < 8; ++cpu)
+      EXPECT_EQ(floods[cpu].run.Load(std::memory_order_seq_cst), cpu == 3 ? 0u : 1u) << cpu;
+  });
+}
+
+// Readers, updates, callbacks and barriers while CPUs go off and on.
+struct Torture {
+  static constexpr uint32_t kElements = 16;
+  platform::Atomic<uint32_t> current{0};
+  uint32_t poisoned[kElements] = {};  // accessed atomically
+  platform::Atomic<uint32_t> stop{0};
+  platform::Atomic<uint32_t> running{0};
+  platform::Atomic<uint32_t> too_short{0};
+  Completion done;
+  FloodOf flood;
+
+  platform::AtomicRef<uint32_t> Poisoned(uint32_t element) {
+    return platform::AtomicRef<uint32_t>(poisoned[element]);
+  }
+};
+void Reading(void* argument) {
+  auto& torture = *static_cast<Torture*>(argument);
+  while (torture.stop.Load(std::memory_order_acquire) == 0) {
+    rcu::ReadLock();
+    const uint32_t element = torture.current.Load(std::memory_order_acquire);
+    for (int i = 0; i < 3; ++i) {
+      platform::DelayUs(11);
+      if (torture.Poisoned(element).Load(std::memory_order_relaxed) != 0)
+        torture.too_short.FetchAdd(1, std::memory_order_relaxed);
+    }
+    rcu::ReadUnlock();
+    SleepUs(150);
+  }
+  if (torture.running.FetchAdd(~0u, std::memory_order_acq_rel) == 1)
+    torture.done.Complete(*CurrentThread()->kernel);
+}
+void Updating(void* argument) {
+  auto& torture = *static_cast<Torture*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  uint32_t queued = 0;
+  while (torture.stop.Load(std::memory_order_acquire) == 0) {
+    const uint32_t old = torture.current.Load(std::memory_order_relaxed);
+    const uint32_t next = (old + 1) % Torture::kElements;
+    torture.Poisoned(next).Store(0, std::memory_order_relaxed);
+    torture.current.Store(next, std::memory_order_release);
+    rcu::SynchronizeNormal(rcu::StateOf(kernel));
+    torture.Poisoned(old).Store(1, std::memory_order_seq_cst);
+    for (uint32_t i = 0; i < 5 && queued < Flood::kMost; ++i) {
+      Wrapped& each = torture.flood.wrapped[queued++];
+      each.flood = &torture.flood;
+      rcu::Call(kernel, each.head, CountIt);
+    }
+    if (next % 3 == 0) {
+      rcu::Barrier(kernel);
+      EXPECT_EQ(torture.flood.run.Load(std::memory_order_seq_cst), queued);
+    }
+  }
+  rcu::Barrier(kernel);
+  EXPECT_EQ(torture.flood.run.Load(std::memory_order_seq_cst), queued);
+  for (uint32_t i = 0; i < queued; ++i) EXPECT_EQ(torture.flood.wrapped[i].runs, 1u);
+  if (torture.running.FetchAdd(~0u, std::memory_order_acq_rel) == 1) torture.done.Complete(kernel);
+}
+
+TEST(RcuHotplug, ReadersUpdatesAndCallbacksWhileCpusGoAndCome) {
+  for (const RcuMode& mode : kRcuModes) {
+    SCOPED_TRACE(mode.name);
+    KernelOptions options = RcuOptions(5, mode);
+    options.kernel.rcu_fanout = 2;
+    options.kernel.rcu_fanout_leaf = 2;
+    options.kernel.hz = 100;
+    ForSeeds(8, options, [](Kernel& kernel) {
+      auto& torture = *AllocateArray<Torture>(kernel, 1);
+      torture.running.Store(6, std::memory_order_seq_cst);
+      for (uint32_t i = 0; i < 5; ++i) {
+        SpawnThread(kernel,
+                    {.name = "reader/%", .index = i, .function = Reading, .argument = &torture});
+      }
+      SpawnThread(kernel, {.name = "updater", .function = Updating, .argument = &torture});
+      for (uint32_t round = 0; round < 3; ++round) {
+        for (uint32_t cpu = 1; cpu < 5; ++cpu) Down(kernel, cpu);
+        for (uint32_t cpu = 1; cpu < 5; ++cpu) Up(kernel, cpu);
+      }
+      torture.stop.Store(1, std::memory_order_seq_cst);
+      torture.done.Wait();
+      EXPECT_EQ(torture.too_short.Load(std::memory_order_relaxed), 0u);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace sipi
