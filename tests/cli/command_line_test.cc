@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "vmm/cli/strategy_name.h"
+#include "vmm/base/strategy_name.h"
+#include "vmm/cli/strategy_flag.h"
 
 namespace sipi {
 namespace {

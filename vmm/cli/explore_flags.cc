@@ -9,7 +9,8 @@
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/raw_flags.h"
+#include "vmm/cli/strategy_flag.h"
 
 namespace sipi {
 namespace {
@@ -111,13 +112,7 @@ absl::StatusOr<ExhaustiveFlags> CheckExhaustive(const RawExplore& raw, const Cam
 }  // namespace
 
 void AddExploreFlags(CLI::App& app, RawExplore& raw) {
-  const auto add = [&app](const char* name, std::string& value, const char* type,
-                          const char* help) {
-    app.add_option(name, value, help)
-        ->type_name(type)
-        ->group("This command")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  };
+  const auto add = [&app](auto&&... flag) { AddCommandFlag(app, flag...); };
   add("--schedule", raw.schedule, "random|exhaustive",
       "at random; or all there are with few preemptions, for 2 or 3 CPUs");
   add("--schedules", raw.schedules, "N",

@@ -1,5 +1,8 @@
 #include "vmm/cli/raw_flags.h"
 
+#include <CLI/CLI.hpp>
+#include <cstddef>
+
 namespace sipi {
 namespace {
 
@@ -124,13 +127,18 @@ constexpr SwitchFlag kSwitches[] = {
     {"--quiet", &R::quiet, "print no report and no progress"},
 };
 
+void AddText(CLI::App& app, const char* name, std::string& value, const char* type,
+             const char* help, const char* group) {
+  app.add_option(name, value, help)
+      ->type_name(type)
+      ->group(group)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 template <size_t N>
 void AddAll(CLI::App& app, RawFlags& flags, const TextFlag (&table)[N], const char* group) {
   for (const TextFlag& flag : table) {
-    app.add_option(flag.name, flags.*flag.member, flag.help)
-        ->type_name(flag.value)
-        ->group(group)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    AddText(app, flag.name, flags.*flag.member, flag.value, flag.help, group);
   }
 }
 
@@ -158,6 +166,11 @@ void AddPayloadFlags(CLI::App& app, RawFlags& flags) {
       ->type_name("KEY=VALUE")
       ->group("Payload")
       ->allow_extra_args(false);
+}
+
+void AddCommandFlag(CLI::App& app, const char* name, std::string& value, const char* type,
+                    const char* help) {
+  AddText(app, name, value, type, help, "This command");
 }
 
 void AddKvmDeviceFlag(CLI::App& app, RawFlags& flags) {

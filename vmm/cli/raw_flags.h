@@ -3,9 +3,13 @@
 // RunConfig.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+// CLI11 is one header of 10,000 lines: only the files that add flags or parse see it.
+namespace CLI {
+class App;
+}
 
 namespace sipi {
 
@@ -68,6 +72,11 @@ void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy);
 
 // --payload and what goes with it: for `sipi run`.
 void AddPayloadFlags(CLI::App& app, RawFlags& flags);
+
+// A flag of one subcommand alone, listed under "This command": its last mention counts. `value`
+// must outlive `app`.
+void AddCommandFlag(CLI::App& app, const char* name, std::string& value, const char* type,
+                    const char* help);
 
 // --kvm-device, which help does not show: another device file, for tests of what is said when KVM
 // cannot be used.

@@ -9,7 +9,7 @@
 #include "vmm/cli/cpu_order.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/strategy_flag.h"
 #include "vmm/cpu/host_limits.h"
 #include "vmm/machine/simulated_run.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/base/strategy_name.h"
 
 namespace sipi {
 namespace {
@@ -177,9 +178,7 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
 std::string Describe(const ExploreCase& explored) {
   const RunConfig& config = explored.config;
   std::string text = absl::StrCat("seed ", explored.seed, ": ", config.cpus, " CPUs, ",
-                                  sequence::BaseName(config.strategy.id),
-                                  config.strategy.reuse_calibration != 0 ? "+reuse" : "",
-                                  config.strategy.overlap != 0 ? "+overlap" : "");
+                                  StrategyName(config.strategy));
   if (config.knobs.tsc_check != 0) absl::StrAppend(&text, ", tsc-check");
   if (config.knobs.ap_wait == abi::WaitMode::kSpin) absl::StrAppend(&text, ", ap-wait=spin");
   if (config.knobs.cache_setup == abi::CacheSetup::kRendezvous) {

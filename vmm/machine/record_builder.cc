@@ -7,17 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "guest/abi/percpu.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/base/strategy_name.h"
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/diagnosis.h"
 
 namespace sipi {
 namespace {
-
-std::string StrategyName(const sequence::Strategy& strategy) {
-  return absl::StrCat(sequence::BaseName(strategy.id),
-                      strategy.reuse_calibration != 0 ? "+reuse" : "",
-                      strategy.overlap != 0 ? "+overlap" : "");
-}
 
 void Describe(const RunConfig& config, RunRecord& record) {
   record.machine = config.machine == MachineKind::kSim ? "sim" : "kvm";
