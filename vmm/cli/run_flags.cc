@@ -18,6 +18,7 @@ namespace {
 
 constexpr uint32_t kDefaultCpus = 4;
 constexpr uint64_t kMaxDelayUs = 10'000'000;
+constexpr uint64_t kMaxStealMs = 60'000;
 constexpr int64_t kSimulatedTimeLimitMs = 3'600'000;
 
 const Choices<bool>& OnOff() {
@@ -34,6 +35,11 @@ absl::StatusOr<uint32_t> ParseNumber32(const std::string& flag, const std::strin
 // What only one of the two machines has. Refused rather than ignored: somebody expects something.
 absl::Status CheckMachineFlags(const RawFlags& flags, const RunConfig& config) {
   if (config.machine == MachineKind::kKvm) {
+    if (!flags.steal.empty()) {
+      return FlagError("--steal",
+                       "on KVM the host steals by itself; use it with --machine=sim, or leave it "
+                       "out");
+    }
     if (flags.host_cores.empty()) return absl::OkStatus();
     return FlagError("--host-cores",
                      "on KVM the host's own cores run the vCPUs; use it with --machine=sim, or "
@@ -62,6 +68,19 @@ absl::Status CheckMachineFlags(const RawFlags& flags, const RunConfig& config) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<StealConfig> ParseSteal(const std::string& text) {
+  const std::vector<std::string> parts = SplitAt(text, ':');
+  if (parts.size() != 3) {
+    return FlagError("--steal",
+                     absl::StrCat(Quoted(text), " is not PERIOD:MIN:MAX in ms, e.g. 50:1:20"));
+  }
+  StealConfig steal;
+  ASSIGN_OR_RETURN(steal.period_ms, ParseNumber32("--steal", parts[0], 1, kMaxStealMs));
+  ASSIGN_OR_RETURN(steal.min_ms, ParseNumber32("--steal", parts[1], 1, kMaxStealMs));
+  ASSIGN_OR_RETURN(steal.max_ms, ParseNumber32("--steal", parts[2], steal.min_ms, kMaxStealMs));
+  return steal;
+}
+
 absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
   ASSIGN_OR_RETURN(config.machine, ParseChoice<MachineKind>(
                                        "--machine", flags.machine,
@@ -74,6 +93,9 @@ absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
   if (!flags.host_cores.empty()) {
     ASSIGN_OR_RETURN(config.host_cores,
                      ParseNumber32("--host-cores", flags.host_cores, 1, kMaxSimulatedCpus));
+  }
+  if (!flags.steal.empty()) {
+    ASSIGN_OR_RETURN(config.steal, ParseSteal(flags.steal));
   }
   config.kvm_device = flags.kvm_device;
   if (!flags.memory.empty()) {
@@ -244,6 +266,15 @@ absl::Status SetBringUp(const RawFlags& flags, RunConfig& config) {
   ASSIGN_OR_RETURN(config.seed,
                    ParseNumber("--seed", flags.seed, 0, std::numeric_limits<uint64_t>::max()));
   ASSIGN_OR_RETURN(config.order, MakeCpuOrder(flags.order, config.topology, config.seed));
+  ASSIGN_OR_RETURN(config.smt, ParseChoice("--smt", flags.smt, OnOff()));
+  if (!config.smt) {
+    std::erase_if(config.order,
+                  [&config](uint32_t cpu) { return config.topology.places[cpu].thread != 0; });
+  }
+  config.retry = flags.retry;
+  if (config.retry && config.driver == abi::Driver::kHost) {
+    return FlagError("--retry", "is the guest's to do; leave it out, or use --driver=guest");
+  }
   ASSIGN_OR_RETURN(config.clock_known, ParseChoice<bool>("--clock", flags.clock,
                                                          {{"pm-timer", false}, {"known", true}}));
   RETURN_IF_ERROR(SetKickTiming(flags, config));
@@ -284,6 +315,8 @@ absl::Status CheckOwnGuestFlags(const RawFlags& flags) {
       {"--strategy", flags.strategy != defaults.strategy},
       {"--driver", flags.driver != defaults.driver},
       {"--order", flags.order != defaults.order},
+      {"--smt", flags.smt != defaults.smt},
+      {"--retry", flags.retry},
       {"--scenario", flags.scenario != defaults.scenario},
       {"--scenario-value", flags.scenario_value != defaults.scenario_value},
       {"--init-delay-us", !flags.init_delay_us.empty()},
