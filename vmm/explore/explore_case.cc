@@ -140,6 +140,8 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   DrawHolds(draws, drawn);
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
+  const bool retry = draws.OneIn(4);
+  config.retry = space.retry.value_or(retry);
   drawn.chaos.canary = space.canary;
   return drawn;
 }
@@ -180,6 +182,7 @@ std::string Describe(const ExploreCase& explored) {
                                   sequence::BaseName(config.strategy.id),
                                   config.strategy.reuse_calibration != 0 ? "+reuse" : "",
                                   config.strategy.overlap != 0 ? "+overlap" : "");
+  if (config.retry) absl::StrAppend(&text, ", retry");
   if (config.knobs.tsc_check != 0) absl::StrAppend(&text, ", tsc-check");
   if (config.knobs.ap_wait == abi::WaitMode::kSpin) absl::StrAppend(&text, ", ap-wait=spin");
   if (config.knobs.cache_setup == abi::CacheSetup::kRendezvous) {

@@ -131,6 +131,7 @@ RunRecord RecordOf(const RunConfig& config, const RunEnd& end, const Remains& re
   record.notes = remains.notes;
   record.counters = remains.counters;
   AddFinals(config, remains, record);
+  record.counters["guest.ipi_answers"] = remains.result->ipi_answers;
   record.outcome = OutcomeOf(end, *remains.result, record);
   record.complete = record.outcome == Outcome::kComplete || record.outcome == Outcome::kPartial;
   if (end.kind == EndKind::kSignal) record.signal = static_cast<int>(end.code);
