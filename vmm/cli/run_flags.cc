@@ -9,6 +9,7 @@
 #include "vmm/cli/cpu_order.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
+#include "vmm/cli/steal_flag.h"
 #include "vmm/cli/strategy_name.h"
 #include "vmm/cpu/host_limits.h"
 #include "vmm/machine/simulated_run.h"
@@ -18,7 +19,6 @@ namespace {
 
 constexpr uint32_t kDefaultCpus = 4;
 constexpr uint64_t kMaxDelayUs = 10'000'000;
-constexpr uint64_t kMaxStealMs = 60'000;
 constexpr int64_t kSimulatedTimeLimitMs = 3'600'000;
 
 const Choices<bool>& OnOff() {
@@ -68,19 +68,6 @@ absl::Status CheckMachineFlags(const RawFlags& flags, const RunConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<StealConfig> ParseSteal(const std::string& text) {
-  const std::vector<std::string> parts = SplitAt(text, ':');
-  if (parts.size() != 3) {
-    return FlagError("--steal",
-                     absl::StrCat(Quoted(text), " is not PERIOD:MIN:MAX in ms, e.g. 50:1:20"));
-  }
-  StealConfig steal;
-  ASSIGN_OR_RETURN(steal.period_ms, ParseNumber32("--steal", parts[0], 1, kMaxStealMs));
-  ASSIGN_OR_RETURN(steal.min_ms, ParseNumber32("--steal", parts[1], 1, kMaxStealMs));
-  ASSIGN_OR_RETURN(steal.max_ms, ParseNumber32("--steal", parts[2], steal.min_ms, kMaxStealMs));
-  return steal;
-}
-
 absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
   ASSIGN_OR_RETURN(config.machine, ParseChoice<MachineKind>(
                                        "--machine", flags.machine,
@@ -95,7 +82,7 @@ absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
                      ParseNumber32("--host-cores", flags.host_cores, 1, kMaxSimulatedCpus));
   }
   if (!flags.steal.empty()) {
-    ASSIGN_OR_RETURN(config.steal, ParseSteal(flags.steal));
+    ASSIGN_OR_RETURN(config.steal, ParseSteal("--steal", flags.steal));
   }
   config.kvm_device = flags.kvm_device;
   if (!flags.memory.empty()) {
