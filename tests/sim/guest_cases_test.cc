@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "guest/abi/layout.h"
+#include "guest/abi/percpu.h"
 #include "tests/sim/simulated.h"
 
 namespace sipi {
