@@ -186,8 +186,8 @@ class SmpbootOps {
     KickTreeChildren(self_);
   }
 
-  // One more try for a CPU that has failed; nobody waits for its first one any more. False if it was
-  // not made, since the first one is not over.
+  // One more try for a CPU that has failed; nobody waits for its first one any more. False if it
+  // was not made, since the first one is not over.
   bool Retry(CpuNumber cpu) {
     abi::CpuSlot& slot = kernel_.slot(cpu);
     if (SyncStateOf(kernel_, cpu) == SyncState::kOnline) {

@@ -11,8 +11,8 @@ namespace sipi {
 // named in the trace and in their slots; the others go on.
 void BringUpSecondaryCpus(PerCpu& self);
 
-// Brings up once more, one by one, the CPUs of the order that have failed; those that are late get a
-// handshake's time to see that they were given up. Boot CPU, interrupts on, after a bring-up.
+// Brings up once more, one by one, the CPUs of the order that have failed; those that are late get
+// a handshake's time to see that they were given up. Boot CPU, interrupts on, after a bring-up.
 void RetryFailedCpus(PerCpu& self);
 
 // Makes sure that INITs can reach every vCPU, where the VMM asked to be told. Boot CPU, before its

@@ -15,8 +15,8 @@ void KickTreeChildren(PerCpu& self);
 // reminds those that were kicked and are not alive. Boot CPU.
 void KickTreeOrphans(PerCpu& self);
 
-// True while some CPU is still about to send this one its INIT. Such a CPU must not be kicked again:
-// that INIT would come on top. Boot CPU.
+// True while some CPU is still about to send this one its INIT. Such a CPU must not be kicked
+// again: that INIT would come on top. Boot CPU.
 bool TreeKickUnderWay(Kernel& kernel, CpuNumber cpu);
 
 }  // namespace sipi

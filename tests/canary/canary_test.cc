@@ -179,8 +179,8 @@ TEST(Canary, TheCommandSavesAFailingCaseAndReplaysIt) {
   EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kUsage));
 }
 
-// An AP that comes alive about when it gets its second chance. One in ten thousand random schedules has
-// it; a walk with that fault meets it at once.
+// An AP that comes alive about when it gets its second chance. One in ten thousand random schedules
+// has it; a walk with that fault meets it at once.
 TEST(Canary, AWalkWithALateApFindsAnInitToOneThatMayBeAlive) {
   ExhaustivePlan plan;
   plan.space.cpus = 2;

@@ -183,8 +183,8 @@ TEST(Exhaustive, AGivenFaultIsMetInEverySchedule) {
   }
 }
 
-// Two handshake time-outs late, an AP comes at the moment of its second chance: in some schedules it
-// is alive before that reaches it.
+// Two handshake time-outs late, an AP comes at the moment of its second chance: in some schedules
+// it is alive before that reaches it.
 TEST(Exhaustive, AnApThatComesAtItsSecondChanceIsNotStopped) {
   for (const auto strategy : {sequence::StrategyId::kTree, sequence::StrategyId::kSerial}) {
     for (const bool buffered : {false, true}) {

@@ -32,8 +32,8 @@ void ExpectRightFrequencies(const RunRecord& record) {
   }
 }
 
-// Each AP shows its own calibration, whose last sample took the whole window after the last one that
-// was rejected. How many were.
+// Each CPU shows its own calibration, whose last sample took the whole window after the last one
+// that was rejected. How many were.
 uint64_t ExpectEachCalibrates(const RunRecord& record) {
   constexpr int64_t kWindowNs = 990'000;
   std::vector<int64_t> sample_begin(record.cpus_offered, -1);
@@ -92,7 +92,8 @@ TEST(Steal, EveryStrategyEndsAndTheFrequenciesAreRight) {
   for (const StrategyId strategy : kAllStrategies) ExpectRightFrequencies(RunIt(Stolen(strategy)));
 }
 
-// A sample is spoilt by a pulse within one of its readings, a microsecond each: that takes many CPUs.
+// A sample is spoilt by a pulse within one of its readings, a microsecond each: that takes many
+// CPUs.
 TEST(Steal, G6BadSamplesAreRejectedAndTakenAgain) {
   for (const bool deadline : {true, false}) {
     uint64_t rejected = 0;
