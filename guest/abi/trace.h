@@ -50,6 +50,7 @@ enum class TraceEvent : uint16_t {
   kScenario = 32,       // value is the scenario's own
   kTopology = 33,       // topology masks updated
   kUnknownApicId = 34,  // an AP whose ID is in no table; value = ID
+  kRetry = 35,          // control CPU: target is brought up once more, value = GuestError before
   // Host.
   kHostFirst = 128,
   kVmCreated = 129,
@@ -67,6 +68,8 @@ enum class TraceEvent : uint16_t {
   kReady = 141,          // the guest told that its APs may be kicked (host-driven)
   kRunEnd = 142,
   kGuestLoaded = 143,
+  kStolenBegin = 144,  // cpu: another guest has its core
+  kStolenEnd = 145,    // cpu
 };
 
 inline constexpr uint16_t kAllTargets = 0xffff;
@@ -156,6 +159,8 @@ constexpr const char* Name(TraceEvent event) {
       return "topology";
     case TraceEvent::kUnknownApicId:
       return "unknown-apic-id";
+    case TraceEvent::kRetry:
+      return "retry";
     case TraceEvent::kHostFirst:
       return "host-first";
     case TraceEvent::kVmCreated:
@@ -188,6 +193,10 @@ constexpr const char* Name(TraceEvent event) {
       return "run-end";
     case TraceEvent::kGuestLoaded:
       return "guest-loaded";
+    case TraceEvent::kStolenBegin:
+      return "stolen-begin";
+    case TraceEvent::kStolenEnd:
+      return "stolen-end";
   }
   return "?";
 }

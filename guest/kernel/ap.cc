@@ -4,6 +4,7 @@
 #include "guest/kernel/cpuhp.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/smpboot.h"
+#include "guest/kernel/tree.h"
 #include "guest/kernel/wait.h"
 
 namespace sipi {

@@ -62,6 +62,7 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   } else {
     BringUpSecondaryCpus(self);
   }
+  if (kernel.params->retry != 0) RetryFailedCpus(self);
   RunScenario(self);
   kernel.result->cpus_online = kernel.online_count.Load(std::memory_order_seq_cst);
   kernel.result->status = static_cast<uint32_t>(abi::GuestStatus::kDone);

@@ -126,6 +126,8 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
   add("--cpus", raw.cpus, "N", "CPUs of every schedule (default: drawn, 2 to 8)");
   add("--strategy", raw.strategy, "NAME", "of every schedule (default: drawn)");
   add("--faults", raw.faults, "on|off", "inject faults into half of them (default on)");
+  add("--retry", raw.retry, "on|off",
+      "bring CPUs that failed up once more (default: drawn; exhaustive: off)");
   add("--shard", raw.shard, "I/N", "do only the I-th of N parts (default 1/1)");
   add("--jobs", raw.jobs, "N", "threads (default: one per core)");
   add("--max-failures", raw.max_failures, "N", "end after so many (default 1)");
@@ -162,6 +164,10 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   }
   ASSIGN_OR_RETURN(plan.space.faults,
                    ParseChoice<bool>("--faults", raw.faults, {{"on", true}, {"off", false}}));
+  if (!raw.retry.empty()) {
+    ASSIGN_OR_RETURN(plan.space.retry,
+                     ParseChoice<bool>("--retry", raw.retry, {{"on", true}, {"off", false}}));
+  }
   RETURN_IF_ERROR(SetShard(raw.shard, plan));
   plan.jobs = std::max(std::thread::hardware_concurrency(), 1u);
   if (!raw.jobs.empty()) {

@@ -40,6 +40,8 @@ constexpr TextFlag kMachineFlags[] = {
     {"--apic-ids", &R::apic_ids, "LIST", "APIC ID of each CPU, e.g. 0,7,254,4095"},
     {"--host-cores", &R::host_cores, "M",
      "with --machine=sim: all CPUs share so many cores (default: one each)"},
+    {"--steal", &R::steal, "PERIOD:MIN:MAX",
+     "with --machine=sim: every PERIOD ms each CPU loses its core for MIN to MAX ms"},
     {"--memory", &R::memory, "SIZE",
      "guest memory, e.g. 512M (default: what the guest needs; a payload's 128M)"},
     {"--profile", &R::profile, "NAME|FILE",
@@ -52,6 +54,7 @@ constexpr TextFlag kBringUpFlags[] = {
      "who sequences: the guest's boot CPU, or the VMM (default guest)"},
     {"--order", &R::order, "ORDER",
      "id, reverse, node, siblings-last, random or file:PATH (default id)"},
+    {"--smt", &R::smt, "on|off", "off: leave siblings out, as Linux's nosmt (default on)"},
     {"--seed", &R::seed, "N", "of random orders and of the profile's jitter (default 1)"},
 };
 
@@ -121,6 +124,7 @@ constexpr TextFlag kPayloadFlags[] = {
 };
 
 constexpr SwitchFlag kSwitches[] = {
+    {"--retry", &R::retry, "bring CPUs that failed up once more"},
     {"--init-deassert", &R::init_deassert, "also send the INIT level de-assert"},
     {"--count-instructions", &R::count_instructions,
      "also read KVM's count of emulated instructions"},

@@ -23,6 +23,7 @@ struct RawFlags {
   std::string topology;
   std::string apic_ids;
   std::string host_cores;
+  std::string steal;
   std::string memory;
   std::string profile = "native";
 
@@ -30,6 +31,8 @@ struct RawFlags {
   std::string driver = "guest";
   std::string order = "id";
   std::string seed = "1";
+  std::string smt = "on";
+  bool retry = false;
 
   std::string init_delay_us;
   std::string sipi_count;

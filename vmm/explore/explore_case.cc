@@ -141,6 +141,8 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   DrawHolds(draws, drawn);
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
+  const bool retry = draws.OneIn(4);
+  config.retry = space.retry.value_or(retry);
   drawn.chaos.canary = space.canary;
   return drawn;
 }
@@ -179,6 +181,7 @@ std::string Describe(const ExploreCase& explored) {
   const RunConfig& config = explored.config;
   std::string text = absl::StrCat("seed ", explored.seed, ": ", config.cpus, " CPUs, ",
                                   StrategyName(config.strategy));
+  if (config.retry) absl::StrAppend(&text, ", retry");
   if (config.knobs.tsc_check != 0) absl::StrAppend(&text, ", tsc-check");
   if (config.knobs.ap_wait == abi::WaitMode::kSpin) absl::StrAppend(&text, ", ap-wait=spin");
   if (config.knobs.cache_setup == abi::CacheSetup::kRendezvous) {

@@ -13,8 +13,10 @@ constexpr char kSchema[] = "sipi.explore.case/1";
 
 std::string SavedCaseJson(const SavedCase& saved) {
   nlohmann::ordered_json tree = {
-      {"schema", kSchema},   {"seed", saved.seed},           {"cpus", saved.space.cpus},
-      {"strategy", nullptr}, {"faults", saved.space.faults}, {"left_out", saved.left_out}};
+      {"schema", kSchema},         {"seed", saved.seed},           {"cpus", saved.space.cpus},
+      {"strategy", nullptr},       {"faults", saved.space.faults}, {"retry", nullptr},
+      {"left_out", saved.left_out}};
+  if (saved.space.retry) tree["retry"] = *saved.space.retry;
   if (saved.space.strategy) tree["strategy"] = sequence::BaseName(*saved.space.strategy);
   return tree.dump(1) + "\n";
 }
@@ -27,6 +29,7 @@ absl::StatusOr<SavedCase> ParseSavedCase(const std::string& text, const std::str
     tree.at("seed").get_to(saved.seed);
     tree.at("cpus").get_to(saved.space.cpus);
     tree.at("faults").get_to(saved.space.faults);
+    if (!tree.at("retry").is_null()) saved.space.retry = tree.at("retry").get<bool>();
     tree.at("left_out").get_to(saved.left_out);
     if (!tree.at("strategy").is_null()) {
       const auto name = tree.at("strategy").get<std::string>();

@@ -9,6 +9,7 @@
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
 #include "guest/abi/layout.h"
+#include "guest/abi/percpu.h"
 
 namespace sipi {
 namespace {
@@ -72,6 +73,8 @@ EventInfo InfoOf(TraceEvent event) {
       return {true, ValueKind::kTicks};
     case TraceEvent::kTimeout:
       return {true, ValueKind::kSyncState};
+    case TraceEvent::kRetry:
+      return {true, ValueKind::kGuestError};
     case TraceEvent::kIcrWrite:
     case TraceEvent::kIpiSent:
       return {true, ValueKind::kIcr};
@@ -123,6 +126,22 @@ std::optional<TraceEvent> EventByName(std::string_view name) {
   return found->second;
 }
 
+const char* GuestErrorName(uint32_t error) {
+  switch (static_cast<abi::GuestError>(error)) {
+    case abi::GuestError::kNone:
+      return "";
+    case abi::GuestError::kTimeoutAlive:
+      return "gave no sign of life in time";
+    case abi::GuestError::kTimeoutOnline:
+      return "did not come online in time";
+    case abi::GuestError::kStepFailed:
+      return "a cpuhp step failed";
+    case abi::GuestError::kCancelled:
+      return "cancelled";
+  }
+  return "unknown error";
+}
+
 const char* ChargeName(uint32_t kind) {
   switch (static_cast<abi::Charge>(kind)) {
     case abi::Charge::kNone:
@@ -156,6 +175,8 @@ const char* ValueKey(ValueKind kind) {
       return "charge";
     case ValueKind::kVeto:
       return "veto";
+    case ValueKind::kGuestError:
+      return "error";
     default:
       return "value";
   }
@@ -175,6 +196,8 @@ std::string DescribeValue(TraceEvent event, uint32_t value) {
       return ChargeName(value);
     case ValueKind::kVeto:
       return DescribeVeto(value);
+    case ValueKind::kGuestError:
+      return GuestErrorName(value);
     case ValueKind::kNone:
     case ValueKind::kNumber:
     case ValueKind::kTscKhz:
