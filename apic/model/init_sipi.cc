@@ -1,4 +1,5 @@
-// The compare-exchange loops around init_sipi.h's pure functions.
+// The compare-exchange loops around init_sipi.h's pure functions, which hold the rules (SDM vol 3A,
+// 9.4.4, 11.6.1).
 #include "apic/model/init_sipi.h"
 
 namespace sipi::apic {

@@ -1,4 +1,6 @@
-// The local APIC to and from the register page of register_page.h.
+// The local APIC to and from the register page of register_page.h: the offsets of table 11-1 (SDM
+// vol 3A, 11.4.1), and what of a restored page is believed: bits that exist (11.5.1, 11.5.3,
+// 11.8.4).
 #include "apic/model/register_page.h"
 
 #include "apic/model/local_apic.h"

@@ -1,4 +1,5 @@
-// The routing table's construction and look-up; the matching itself is in router_inl.h.
+// The routing table's construction and look-up by APIC ID (SDM vol 3A, 11.4.6, 11.6.2.1). Which
+// CPUs a message is for (11.6.1, 11.6.2, 11.11) is in router_inl.h; router.h says what is left out.
 #include "apic/model/router.h"
 
 #include <algorithm>

@@ -1,5 +1,8 @@
 // What other CPUs must know of an APIC in order to send it an interrupt, packed in one word.
 //
+// What of it matters when: SDM vol 3A, 11.4.3 and 11.4.7.2 (disabled CPUs), 11.6.2 (destinations),
+// 11.6.2.4 and 11.8.3.1 (task priority).
+//
 // The owner publishes the word, senders read it with a relaxed load: no lock on the IPI path.
 #pragma once
 

@@ -61,10 +61,11 @@ enum class Fault : uint8_t {
   kBadInsn = 9,  // guest: an instruction that no x86 CPU has (ud2 with no IDT would triple fault):
                  // invalid opcode
   kException = 10,  // guest: divide error, reported by the IDT
-  kLate = 11,       // host: the AP is held for value ms after its first instruction would have come
-  kFailStep = 12,   // guest: the step whose CpuhpState is value fails on this CPU
-  kWildMmio = 13,   // guest: reads and writes an address where nothing is
-  kWildIcr = 14,    // guest: writes ICR values that are reserved or hit nobody
+  kLate = 11,      // host: the AP is held for value ms after its first instruction would have come,
+                   // the first time that it starts
+  kFailStep = 12,  // guest: the step whose CpuhpState is value fails on this CPU
+  kWildMmio = 13,  // guest: reads and writes an address where nothing is
+  kWildIcr = 14,   // guest: writes ICR values that are reserved or hit nobody
 };
 
 struct FaultSpec {
@@ -138,7 +139,7 @@ struct BootParams {
   uint8_t charge = 0;          // 1: Charge() writes to kChargePort
   uint8_t doorbell = 0;        // 1: ring Doorbell::kBeforeKick
   Scenario scenario = Scenario::kSmpboot;
-  uint8_t pad0 = 0;
+  uint8_t retry = 0;  // 1: CPUs that failed are brought up once more
   uint32_t pad1 = 0;
   uint64_t scenario_value = 0;
   FaultSpec fault;

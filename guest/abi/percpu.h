@@ -36,7 +36,8 @@ struct alignas(128) CpuSlot {
   uint32_t prepare_state;   // CpuhpState of the control CPU's own progress with this CPU (PREPARE
                             // section)
   uint32_t call_requested;  // 1: a function call is to be done, and its IPI is on the way
-  uint32_t spare[10];
+  uint32_t tree_kick;  // wake-up tree: 0 nobody kicks this CPU yet, 1 one is about to, 2 kicked
+  uint32_t spare[9];
 };
 static_assert(sizeof(CpuSlot) == 128);
 

@@ -50,8 +50,9 @@ enum class TraceEvent : uint16_t {
   kScenario = 32,       // value is the scenario's own
   kTopology = 33,       // topology masks updated
   kUnknownApicId = 34,  // an AP whose ID is in no table; value = ID
+  kRetry = 35,          // control CPU: target is brought up once more, value = GuestError before
   // Scheduler, hotplug, RCU. `target` is the CPU concerned, `value` as said.
-  kThread = 35,           // this CPU runs another thread: value = its number
+  kThread = 67,           // this CPU runs another thread: value = its number
   kHotplugBegin = 36,     // control CPU: target goes; value = CpuhpState that it is to reach
   kHotplugEnd = 37,       // target, value = Error
   kCpusWriteLock = 38,    // cpus_write_lock() is asked for
@@ -100,6 +101,8 @@ enum class TraceEvent : uint16_t {
   kReady = 141,          // the guest told that its APs may be kicked (host-driven)
   kRunEnd = 142,
   kGuestLoaded = 143,
+  kStolenBegin = 144,  // cpu: another guest has its core
+  kStolenEnd = 145,    // cpu
 };
 
 // How a waiter for a grace period was served.
@@ -196,6 +199,8 @@ constexpr const char* Name(TraceEvent event) {
       return "topology";
     case TraceEvent::kUnknownApicId:
       return "unknown-apic-id";
+    case TraceEvent::kRetry:
+      return "retry";
     case TraceEvent::kThread:
       return "thread";
     case TraceEvent::kHotplugBegin:
@@ -292,6 +297,10 @@ constexpr const char* Name(TraceEvent event) {
       return "run-end";
     case TraceEvent::kGuestLoaded:
       return "guest-loaded";
+    case TraceEvent::kStolenBegin:
+      return "stolen-begin";
+    case TraceEvent::kStolenEnd:
+      return "stolen-end";
   }
   return "?";
 }

@@ -6,6 +6,7 @@
 #include "guest/kernel/hotplug/ap_idle.h"
 #include "guest/kernel/sched/thread.h"
 #include "guest/kernel/smpboot.h"
+#include "guest/kernel/tree.h"
 #include "guest/kernel/wait.h"
 
 namespace sipi {

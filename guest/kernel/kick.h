@@ -16,6 +16,15 @@ class KickOps {
   void Kick(CpuNumber target) { Kick(target, static_cast<uint16_t>(target.value)); }
   void KickAll() { Kick(AllButSelf{}, abi::kAllTargets); }
 
+  // For a CPU that was kicked and has not been heard of: it may be on its way, and an INIT would
+  // stop it wherever it is by then, at worst with the trampoline's lock or counted as online.
+  void Remind(CpuNumber target) {
+    const auto traced = static_cast<uint16_t>(target.value);
+    platform::Trace(abi::TraceEvent::kKickBegin, traced, 0);
+    sequence::StartupSequence(*this, self_.kernel->knobs().kick, target);
+    platform::Trace(abi::TraceEvent::kKickEnd, traced, 0);
+  }
+
   void SendInit(CpuNumber target) { sipi::SendInit(self_, target); }
   void SendInit(AllButSelf) { SendInitAllButSelf(self_); }
   void SendInitDeassert(CpuNumber target) { sipi::SendInitDeassert(self_, target); }

@@ -4,6 +4,7 @@
 #include "guest/kernel/call.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/kick.h"
+#include "guest/kernel/tree.h"
 #include "guest/kernel/tsc_check.h"
 #include "guest/kernel/wait.h"
 #include "guest/sequence/driver.h"
@@ -25,10 +26,10 @@ uint16_t Traced(CpuNumber cpu) { return static_cast<uint16_t>(cpu.value); }
 
 // A wait of the control CPU. While it waits it also takes its part in TSC checks that APs ask for.
 template <class Pred>
-bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred, bool bounded = true) {
+bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
+                 platform::Deadline deadline) {
   Kernel& kernel = *self.kernel;
   if (pred(word.Load(std::memory_order_acquire))) return true;
-  const platform::Deadline deadline = bounded ? HandshakeDeadline(kernel) : platform::NoDeadline();
   if (kernel.knobs().tsc_check == 0) {
     return WaitFor(self, word, pred, deadline, abi::WaitMode::kHalt);
   }
@@ -45,6 +46,13 @@ bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred, bo
   }
 }
 
+// Likewise, for as long as a handshake may take.
+template <class Pred>
+bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred) {
+  if (pred(word.Load(std::memory_order_acquire))) return true;
+  return ControlWait(self, word, pred, HandshakeDeadline(*self.kernel));
+}
+
 bool WaitSync(PerCpu& self, CpuNumber cpu, SyncState below, TraceEvent begin, TraceEvent end) {
   if (begin != TraceEvent::kNone) platform::Trace(begin, Traced(cpu), 0);
   const bool ok = ControlWait(self, SyncWord(*self.kernel, cpu), [below](uint32_t value) {
@@ -59,10 +67,11 @@ void TraceTimeout(Kernel& kernel, CpuNumber cpu) {
                   static_cast<uint32_t>(SyncStateOf(kernel, cpu)));
 }
 
+bool IsDead(uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); }
+
 // The AP is on its way down by itself: it undoes its own sections first, and is dead then.
 void WaitDead(PerCpu& self, CpuNumber cpu) {
-  const auto dead = [](uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); };
-  if (!ControlWait(self, SyncWord(*self.kernel, cpu), dead)) TraceTimeout(*self.kernel, cpu);
+  if (!ControlWait(self, SyncWord(*self.kernel, cpu), IsDead)) TraceTimeout(*self.kernel, cpu);
 }
 
 }  // namespace
@@ -87,7 +96,13 @@ Error KickAp(PerCpu& self, CpuNumber cpu) {
   Kernel& kernel = *self.kernel;
   const SyncState from = SyncStateOf(kernel, cpu);
   if (!SyncTransition(kernel, cpu, from, SyncState::kKicked)) return Error::kCancelled;
-  if (kernel.kick_means == sequence::Means::kEach) KickOps(self).Kick(cpu);
+  if (kernel.kick_means != sequence::Means::kEach) return Error::kNone;
+  // Only one that never ran, or has said that it is parked, can be stopped by an INIT unharmed.
+  if (from == SyncState::kDead) {
+    KickOps(self).Kick(cpu);
+  } else {
+    KickOps(self).Remind(cpu);
+  }
   return Error::kNone;
 }
 
@@ -124,11 +139,10 @@ Error WaitStartingDone(PerCpu& self, CpuNumber cpu) {
 
 namespace {
 
-// What sequence::RunStrategy asks of the control CPU.
+// What sequence::RunStrategy asks of the control CPU. `own`: APs run on their own.
 class SmpbootOps {
  public:
-  explicit SmpbootOps(PerCpu& self)
-      : self_(self), kernel_(*self.kernel), own_(kernel_.strategy.ApsRunOnTheirOwn()) {
+  SmpbootOps(PerCpu& self, bool own) : self_(self), kernel_(*self.kernel), own_(own) {
     if (own_) kernel_.remaining.Store(kernel_.params->order_count, std::memory_order_seq_cst);
   }
 
@@ -173,6 +187,25 @@ class SmpbootOps {
     KickTreeChildren(self_);
   }
 
+  // One more try for a CPU that has failed; nobody waits for its first one any more. False if it
+  // was not made, since the first one is not over.
+  bool Retry(CpuNumber cpu) {
+    abi::CpuSlot& slot = kernel_.slot(cpu);
+    if (SyncStateOf(kernel_, cpu) == SyncState::kOnline) {
+      // It was let go and was late with its last steps; it may have done them by now.
+      if (CpuhpProgress(kernel_, cpu, Section::kOnline) == CpuhpState::kOnline) slot.error = 0;
+      return false;
+    }
+    if (TreeKickUnderWay(kernel_, cpu)) return false;
+    platform::Trace(TraceEvent::kRetry, Traced(cpu), slot.error);
+    slot.error = 0;
+    slot.parked = 0;
+    slot.on_its_own = 0;
+    slot.tree_rank = 0;
+    BringTo(cpu, Goal::kOnline);
+    return true;
+  }
+
   // Waits until every kicked CPU is online; the bound is one handshake's, begun anew whenever some
   // AP arrives.
   void WaitAllOnline(Scope) {
@@ -184,7 +217,8 @@ class SmpbootOps {
       const uint32_t now = kernel_.remaining.Load(std::memory_order_seq_cst);
       if (now == before) {
         if (!kernel_.tree || rekicked_) return GiveUpOnTheMissing();
-        KickTheOrphans();
+        rekicked_ = true;
+        KickTreeOrphans(self_);
       }
       before = now;
     }
@@ -252,23 +286,6 @@ class SmpbootOps {
     }
   }
 
-  // In a tree a dead AP takes with it all that it would have woken. They were never kicked, so
-  // the control CPU does it; the dead one gets a second chance. Nobody else kicks from here on.
-  void KickTheOrphans() {
-    rekicked_ = true;
-    const auto missing = [this](CpuNumber cpu) {
-      return kernel_.slot(cpu).error == 0 && SyncStateOf(kernel_, cpu) == SyncState::kKicked;
-    };
-    for (uint32_t i = 0; i < kernel_.params->order_count; ++i) {
-      const CpuNumber cpu(kernel_.order[i]);
-      if (missing(cpu)) kernel_.slot(cpu).tree_rank = 0;
-    }
-    for (uint32_t i = 0; i < kernel_.params->order_count; ++i) {
-      const CpuNumber cpu(kernel_.order[i]);
-      if (missing(cpu)) KickOps(self_).Kick(cpu);
-    }
-  }
-
   void GiveUpOnTheMissing() {
     for (uint32_t i = 0; i < kernel_.params->order_count; ++i) {
       const CpuNumber cpu(kernel_.order[i]);
@@ -285,7 +302,7 @@ class SmpbootOps {
 
   PerCpu& self_;
   Kernel& kernel_;
-  const bool own_;  // APs run on their own
+  const bool own_;
   bool rekicked_ = false;
 };
 
@@ -298,15 +315,30 @@ void RingBeforeKick(Kernel& kernel) {
 void BringUpSecondaryCpus(PerCpu& self) {
   Kernel& kernel = *self.kernel;
   platform::Trace(TraceEvent::kSmpbootBegin, 0, 0);
-  kernel.tree = kernel.strategy.passes[0].means == sequence::Means::kTree;
-  for (uint32_t i = 0; kernel.tree && i < kernel.params->order_count; ++i) {
-    kernel.slot(CpuNumber(kernel.order[i])).tree_rank = i + 1;
-  }
-  SmpbootOps ops(self);
+  if (kernel.strategy.passes[0].means == sequence::Means::kTree) PlantTree(kernel);
+  SmpbootOps ops(self, kernel.strategy.ApsRunOnTheirOwn());
   sequence::RunStrategy(ops, kernel.strategy, kernel.order, kernel.params->order_count);
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);
   platform::Trace(TraceEvent::kSmpbootEnd, 0, kernel.online_count.Load(std::memory_order_seq_cst));
+}
+
+void RetryFailedCpus(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  kernel.kick_means = sequence::Means::kEach;
+  SmpbootOps ops(self, /*own=*/false);
+  // One bound for all: whoever is late sees meanwhile that it was given up, and parks.
+  const platform::Deadline late = HandshakeDeadline(kernel);
+  bool any = false;
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const CpuNumber cpu(kernel.order[i]);
+    if (kernel.slot(cpu).error == 0) continue;
+    if (SyncStateOf(kernel, cpu) == SyncState::kShouldDie)
+      (void)ControlWait(self, SyncWord(kernel, cpu), IsDead, late);
+    any = ops.Retry(cpu) || any;
+  }
+  if (any && kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
+    CallAll(self, CallFunction::kCacheSetup);
 }
 
 void LetHostBringUp(PerCpu& self) {
@@ -323,19 +355,9 @@ void LetHostBringUp(PerCpu& self) {
   // The VMM's own bound on every handshake makes sure that it comes to an end.
   ControlWait(
       self, platform::AtomicRef<uint32_t>(kernel.result->host_sequence_done),
-      [](uint32_t done) { return done != 0; }, /*bounded=*/false);
+      [](uint32_t done) { return done != 0; }, platform::NoDeadline());
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);
-}
-
-void KickTreeChildren(PerCpu& self) {
-  Kernel& kernel = *self.kernel;
-  KickOps ops(self);
-  sequence::ForEachTreeChild(self.slot->tree_rank, kernel.params->order_count + 1,
-                             [&](uint32_t rank) {
-                               const CpuNumber child(kernel.order[rank - 1]);
-                               if (kernel.slot(child).error == 0) ops.Kick(child);
-                             });
 }
 
 }  // namespace sipi

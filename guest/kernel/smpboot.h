@@ -11,6 +11,10 @@ namespace sipi {
 // named in the trace and in their slots; the others go on.
 void BringUpSecondaryCpus(PerCpu& self);
 
+// Brings up once more, one by one, the CPUs of the order that have failed; those that are late get
+// a handshake's time to see that they were given up. Boot CPU, interrupts on, after a bring-up.
+void RetryFailedCpus(PerCpu& self);
+
 // Makes sure that INITs can reach every vCPU, where the VMM asked to be told. Boot CPU, before its
 // first kick.
 void RingBeforeKick(Kernel& kernel);
@@ -27,10 +31,6 @@ Error KickAp(PerCpu& self, CpuNumber cpu);
 Error CancelAp(PerCpu& self, CpuNumber cpu);
 Error WaitAlive(PerCpu& self, CpuNumber cpu);
 Error WaitStartingDone(PerCpu& self, CpuNumber cpu);
-
-// Kicks the ranks of the wake-up tree that this CPU has to wake. Any CPU of a `tree` bring-up, once
-// alive.
-void KickTreeChildren(PerCpu& self);
 
 // Parks the running CPU for good.
 [[noreturn]] void Park(PerCpu& self);

@@ -23,6 +23,17 @@ struct KickTiming {
   uint16_t pad = 0;
 };
 
+// The SIPIs of a sequence. A CPU that waits for one starts, one that runs takes no notice (SDM vol
+// 3A, 9.4.3). Ops and `target` as below.
+template <class Ops, class Target>
+void StartupSequence(Ops& ops, const KickTiming& timing, Target target) {
+  for (uint32_t i = 0; i < timing.sipi_count; ++i) {
+    ops.SendStartup(target, i);
+    ops.DelayUs(timing.sipi_delay_us);
+    ops.DelayUs(timing.sipi_idle_delay_us);
+  }
+}
+
 // Sends INIT, the wait, and the SIPIs to `target`, which is whatever Ops understands (a CPU, or all
 // but self). Ops: void SendInit(T), SendInitDeassert(T), SendStartup(T, index), InitDelay(us),
 // DelayUs(us).
@@ -31,11 +42,7 @@ void KickSequence(Ops& ops, const KickTiming& timing, Target target) {
   ops.SendInit(target);
   ops.InitDelay(timing.init_delay_us);
   if (timing.init_deassert != 0) ops.SendInitDeassert(target);
-  for (uint32_t i = 0; i < timing.sipi_count; ++i) {
-    ops.SendStartup(target, i);
-    ops.DelayUs(timing.sipi_delay_us);
-    ops.DelayUs(timing.sipi_idle_delay_us);
-  }
+  StartupSequence(ops, timing, target);
 }
 
 // In a wake-up tree over `count` ranks (rank 0 is the control CPU), calls fn(child) for each rank

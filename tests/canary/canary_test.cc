@@ -8,6 +8,10 @@
 #include <cstdio>
 #include <set>
 
+#include "vmm/base/exit_codes.h"
+#include "vmm/base/text_file.h"
+#include "vmm/cli/commands.h"
+#include "vmm/cli/explore_flags.h"
 #include "vmm/explore/exhaustive.h"
 #include "vmm/explore/explorer.h"
 #include "vmm/explore/saved_case.h"
@@ -139,6 +143,57 @@ TEST(Canary, AFailingSeedFailsAgainAndIsMadeSmall) {
   saved->left_out.push_back("gravity");
   EXPECT_FALSE(CaseOf(*saved).ok());
   EXPECT_FALSE(ParseSavedCase("{}", "x.json").ok());
+}
+
+// `sipi explore --save=FILE`, then `sipi explore --replay=FILE`, as the command runs them.
+TEST(Canary, TheCommandSavesAFailingCaseAndReplaysIt) {
+  const std::string path = ::testing::TempDir() + "canary_case.json";
+  std::remove(path.c_str());
+  RawExplore raw;
+  raw.schedules = "1000";
+  raw.jobs = "1";
+  raw.save = path;
+  raw.quiet = true;
+  absl::StatusOr<ExploreFlags> flags = CheckExplore(raw);
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kOk));
+  EXPECT_FALSE(ReadTextFile(path, 1 << 20).ok()) << "nothing was wrong";
+
+  flags->plan.space.canary = 14;
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kGuestFault));
+  const absl::StatusOr<std::string> text = ReadTextFile(path, 1 << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const absl::StatusOr<SavedCase> saved = ParseSavedCase(*text, path);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_FALSE(saved->left_out.empty());
+
+  RawExplore again;
+  again.replay = path;
+  flags = CheckExplore(again);
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kOk)) << "the right code";
+  flags->plan.space.canary = 14;
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kGuestFault));
+
+  flags->replay_file = path + ".none";
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kUsage));
+}
+
+// An AP that comes alive about when it gets its second chance. One in ten thousand random schedules
+// has it; a walk with that fault meets it at once.
+TEST(Canary, AWalkWithALateApFindsAnInitToOneThatMayBeAlive) {
+  ExhaustivePlan plan;
+  plan.space.cpus = 2;
+  plan.space.strategy = sequence::StrategyId::kTree;
+  plan.preemptions = 2;
+  plan.fault = {.kind = abi::Fault::kLate, .cpu = 1, .value = 20'000};
+  const std::atomic<bool> go{false};
+  EXPECT_FALSE(RunExhaustive(plan, go, nullptr).failing);
+  plan.space.canary = 22;
+  const ExhaustiveResult result = RunExhaustive(plan, go, nullptr);
+  ASSERT_TRUE(result.failing);
+  std::printf("INIT to a CPU that may be alive: 2 CPUs, late AP %llu  %s\n",
+              static_cast<unsigned long long>(result.schedules), result.wrong.c_str());
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "vmm/cli/strategy_name.h"
+#include "vmm/base/strategy_name.h"
+#include "vmm/cli/strategy_flag.h"
 
 namespace sipi {
 namespace {
@@ -100,6 +101,32 @@ TEST(CommandLine, EveryKnobArrives) {
   EXPECT_TRUE(config.count_instructions);
   EXPECT_EQ(config.seed, 99u);
   EXPECT_EQ(StrategyName(config.strategy), "tree+reuse");
+}
+
+TEST(CommandLine, SecondTriesSiblingsAndStealTime) {
+  const RunConfig plain = Parse({"run", "--topology=cores=2,threads=2"}).checked.config;
+  EXPECT_FALSE(plain.retry);
+  EXPECT_TRUE(plain.smt);
+  EXPECT_EQ(plain.order, (std::vector<uint32_t>{1, 2, 3}));
+  EXPECT_EQ(plain.steal.period_ms, 0u);
+
+  const RunConfig given = Parse({"run", "--machine=sim", "--topology=cores=2,threads=2", "--retry",
+                                 "--smt=off", "--steal=50:1:20"})
+                              .checked.config;
+  EXPECT_TRUE(given.retry);
+  EXPECT_FALSE(given.smt);
+  EXPECT_EQ(given.order, (std::vector<uint32_t>{2}));
+  EXPECT_EQ(given.steal.period_ms, 50u);
+  EXPECT_EQ(given.steal.min_ms, 1u);
+  EXPECT_EQ(given.steal.max_ms, 20u);
+
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--steal=50:1:20"}), "use it with --machine=sim"));
+  for (const char* wrong : {"--steal=50", "--steal=50:1:20:3", "--steal=0:1:20", "--steal=50:20:1",
+                            "--steal=50:1:x", "--steal=50:1:60001"}) {
+    EXPECT_TRUE(Contains(ErrorOf({"run", "--machine=sim", wrong}), "--steal")) << wrong;
+  }
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--smt=maybe"}), "--smt"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--driver=host", "--retry"}), "--retry"));
 }
 
 TEST(CommandLine, SipiDelayOfOnePartHasNoSecondWait) {

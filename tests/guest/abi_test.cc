@@ -9,6 +9,7 @@
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
 #include "guest/abi/percpu.h"
+#include "guest/abi/startup_fault.h"
 #include "guest/abi/trace.h"
 
 namespace sipi::abi {
@@ -70,6 +71,37 @@ TEST(Names, OfCpuhpStatesAreThoseOfLinuxSysfs) {
 TEST(Layout, SlotsDoNotShareCacheLines) {
   EXPECT_EQ(sizeof(CpuSlot), 128u);
   EXPECT_EQ(alignof(CpuSlot), 128u);
+}
+
+TEST(StartupFault, ConcernsItsCpuAlone) {
+  for (uint32_t kind = 1; kind <= static_cast<uint32_t>(Fault::kWildIcr); ++kind) {
+    const FaultSpec fault{.kind = static_cast<Fault>(kind), .cpu = 3};
+    EXPECT_TRUE(Concerns(fault, 3)) << kind;
+    EXPECT_FALSE(Concerns(fault, 2)) << kind;
+    EXPECT_FALSE(LosesInit(fault, 2)) << kind;
+    EXPECT_FALSE(LosesSipi(fault, 2, 0)) << kind;
+  }
+  EXPECT_FALSE(Concerns(FaultSpec{.cpu = 3}, 3)) << "no fault";
+}
+
+TEST(StartupFault, EachLosesItsOwnMessages) {
+  struct Row {
+    Fault kind;
+    bool init, first, second, third;
+  };
+  constexpr Row kRows[] = {{Fault::kNoStart, false, true, true, true},
+                           {Fault::kLostInit, true, false, false, false},
+                           {Fault::kLostSipi1, false, true, false, false},
+                           {Fault::kLostSipi2, false, false, true, false},
+                           {Fault::kLostSipis, false, true, true, true},
+                           {Fault::kHang, false, false, false, false}};
+  for (const Row& row : kRows) {
+    const FaultSpec fault{.kind = row.kind, .cpu = 1};
+    EXPECT_EQ(LosesInit(fault, 1), row.init) << static_cast<int>(row.kind);
+    EXPECT_EQ(LosesSipi(fault, 1, 0), row.first) << static_cast<int>(row.kind);
+    EXPECT_EQ(LosesSipi(fault, 1, 1), row.second) << static_cast<int>(row.kind);
+    EXPECT_EQ(LosesSipi(fault, 1, 2), row.third) << static_cast<int>(row.kind);
+  }
 }
 
 }  // namespace

@@ -60,6 +60,8 @@ RecordBuilder::RecordBuilder(uint32_t cpus) {
   record_.driver = "guest";
   record_.seed = 7;
   record_.cpus_offered = cpus;
+  record_.cpus_wanted = cpus;
+  record_.smt_control = "notsupported";
   record_.counters = {{"exits", 12}, {"ipis", 6}};
   for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
     CpuFinal final_state;

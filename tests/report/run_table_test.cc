@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "guest/abi/percpu.h"
 #include "tests/report/records.h"
 
 namespace sipi {
@@ -37,6 +38,38 @@ TEST(RunTable, ShortensALongListOfMissingCpus) {
   EXPECT_THAT(text, HasSubstr("CPU 16 (APIC ID 32) is not online"));
   EXPECT_THAT(text, Not(HasSubstr("CPU 17 (APIC ID")));
   EXPECT_THAT(text, HasSubstr("and 22 more: CPUs 17-19,21-39\n"));
+}
+
+TEST(RunTable, LeavesOutSiblingsThatNobodyWants) {
+  RecordBuilder run(4);
+  for (const uint32_t cpu : {0u, 2u}) run.Online(cpu);
+  RunRecord record = run.Take();
+  record.outcome = Outcome::kComplete;
+  record.smt_control = "off";
+  record.cpus_wanted = 2;
+  record.cpus[1].wanted = false;
+  record.cpus[3].wanted = false;
+  const std::string text = RunTable(record);
+  EXPECT_THAT(text,
+              HasSubstr("complete: 2 of 2 CPUs online, SMT control off leaves 2 siblings out"));
+  EXPECT_THAT(text, Not(HasSubstr("is not online")));
+}
+
+TEST(RunTable, SaysWhatCameOfEachSecondTry) {
+  RecordBuilder run(4);
+  for (const uint32_t cpu : {0u, 1u, 2u}) run.Online(cpu);
+  RunRecord record = run.Take();
+  record.cpus[2].retried = true;
+  record.cpus[2].first_error = static_cast<uint32_t>(abi::GuestError::kTimeoutAlive);
+  record.cpus[3].retried = true;
+  record.cpus[3].first_error = static_cast<uint32_t>(abi::GuestError::kTimeoutAlive);
+  record.cpus[3].error = static_cast<uint32_t>(abi::GuestError::kStepFailed);
+  const std::string text = RunTable(record);
+  EXPECT_THAT(text, HasSubstr("CPU 2 (APIC ID 4) was brought up once more: first gave no sign of "
+                              "life in time, then online\n"));
+  EXPECT_THAT(text, HasSubstr("CPU 3 (APIC ID 6) was brought up once more: first gave no sign of "
+                              "life in time, then a cpuhp step failed\n"));
+  EXPECT_THAT(text, Not(HasSubstr("CPU 1 (APIC ID 2) was brought up")));
 }
 
 TEST(RunTable, SaysWhatWasLostAndCutShort) {

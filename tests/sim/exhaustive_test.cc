@@ -183,5 +183,20 @@ TEST(Exhaustive, AGivenFaultIsMetInEverySchedule) {
   }
 }
 
+// Two handshake time-outs late, an AP comes at the moment of its second chance: in some schedules
+// it is alive before that reaches it.
+TEST(Exhaustive, AnApThatComesAtItsSecondChanceIsNotStopped) {
+  for (const auto strategy : {sequence::StrategyId::kTree, sequence::StrategyId::kSerial}) {
+    for (const bool buffered : {false, true}) {
+      ExhaustivePlan plan = PlanOf(strategy, 2, 2);
+      plan.store_buffer = buffered;
+      plan.fault = {.kind = abi::Fault::kLate, .cpu = 1, .value = 20'000};
+      const ExhaustiveResult result = RunPlan(plan);
+      EXPECT_EQ(result.wrong, "") << ChoicesText(result.failing.value_or(ChoiceList{}));
+      EXPECT_TRUE(result.complete);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sipi

@@ -6,8 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/base/strategy_name.h"
 #include "vmm/cli/flag_values.h"
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/strategy_flag.h"
 
 namespace sipi {
 namespace {
@@ -54,13 +55,7 @@ CLI::App* AddVerb(Parser& parser, const char* name, const char* what, const char
 }
 
 void AddCompareFlags(CLI::App& app, RawCompare& compare) {
-  const auto add = [&app](const char* name, std::string& value, const char* type,
-                          const char* help) {
-    app.add_option(name, value, help)
-        ->type_name(type)
-        ->group("This command")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  };
+  const auto add = [&app](auto&&... flag) { AddCommandFlag(app, flag...); };
   add("--strategies", compare.strategies, "LIST|all",
       "which to compare, e.g. serial,kick,full+reuse (default: nine of them)");
   add("--runs", compare.runs, "N", "runs of each, alternating (default 5)");

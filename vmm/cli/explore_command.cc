@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -43,40 +44,54 @@ std::string Report(uint64_t seed, const ExploreSpace& space,
   return text;
 }
 
+struct CaseReport {
+  std::string text;
+  bool failing = false;
+};
+
+int PrintReport(const CaseReport& report) {
+  if (!Print(report.text)) return static_cast<int>(ExitCode::kError);
+  return static_cast<int>(report.failing ? ExitCode::kGuestFault : ExitCode::kOk);
+}
+
 // A seed's report; a failing case goes to `path`, if that is not empty.
-absl::StatusOr<std::string> ReportAndSave(uint64_t seed, const ExploreSpace& space,
-                                          const std::string& path) {
+absl::StatusOr<CaseReport> ReportAndSave(uint64_t seed, const ExploreSpace& space,
+                                         const std::string& path) {
   std::optional<SavedCase> saved;
   std::string text = Report(seed, space, &saved);
-  if (path.empty() || !saved) return text;
-  RETURN_IF_ERROR(WriteResultFile(path, SavedCaseJson(*saved), "--save"));
-  return text;
+  if (!path.empty() && saved) {
+    RETURN_IF_ERROR(WriteResultFile(path, SavedCaseJson(*saved), "--save"));
+  }
+  return CaseReport{std::move(text), saved.has_value()};
 }
 
 int ReplaySeed(const ExploreFlags& flags) {
-  const absl::StatusOr<std::string> text =
+  const absl::StatusOr<CaseReport> report =
       ReportAndSave(*flags.replay, flags.plan.space, flags.save_file);
-  if (!text.ok()) Say(text.status());
-  return static_cast<int>(text.ok() && Print(*text) ? ExitCode::kOk : ExitCode::kError);
+  if (report.ok()) return PrintReport(*report);
+  Say(report.status());
+  return static_cast<int>(ExitCode::kError);
 }
 
-absl::StatusOr<std::string> ReportOfFile(const std::string& path) {
+absl::StatusOr<CaseReport> ReportOfFile(const std::string& path, uint32_t canary) {
   ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxStateBytes));
-  ASSIGN_OR_RETURN(const SavedCase saved, ParseSavedCase(text, path));
+  ASSIGN_OR_RETURN(SavedCase saved, ParseSavedCase(text, path));
+  saved.space.canary = canary;
   ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(saved));
   Explorer explorer;
   const std::string wrong = explorer.Run(small);
-  return absl::StrCat(Describe(small), "\n  ", wrong.empty() ? "nothing is wrong" : wrong, "\n",
-                      explorer.Trace(small, kTraceEvents));
+  return CaseReport{
+      absl::StrCat(Describe(small), "\n  ", wrong.empty() ? "nothing is wrong" : wrong, "\n",
+                   explorer.Trace(small, kTraceEvents)),
+      !wrong.empty()};
 }
 
-int ReplayFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReportOfFile(path);
-  if (!text.ok()) {
-    Say(text.status());
-    return static_cast<int>(ExitCode::kUsage);
-  }
-  return static_cast<int>(Print(*text) ? ExitCode::kOk : ExitCode::kError);
+int ReplayFile(const ExploreFlags& flags) {
+  const absl::StatusOr<CaseReport> report =
+      ReportOfFile(flags.replay_file, flags.plan.space.canary);
+  if (report.ok()) return PrintReport(*report);
+  Say(report.status());
+  return static_cast<int>(ExitCode::kUsage);
 }
 
 absl::StatusOr<CampaignState> ReadState(const std::string& path) {
@@ -159,11 +174,11 @@ int Campaign(const ExploreFlags& flags) {
   bool ok = true;
   for (const Failure& failure : state->failures) {
     const bool first = &failure == &state->failures.front();
-    const absl::StatusOr<std::string> report =
+    const absl::StatusOr<CaseReport> report =
         ReportAndSave(failure.seed, plan.space, first ? flags.save_file : "");
     if (!report.ok()) Say(report.status());
     ok = ok && report.ok();
-    absl::StrAppend(&text, "\n", report.ok() ? *report : Report(failure.seed, plan.space));
+    absl::StrAppend(&text, "\n", report.ok() ? report->text : Report(failure.seed, plan.space));
   }
   ok = Print(text) && ok;
   if (!flags.state_file.empty()) {
@@ -181,7 +196,7 @@ int Campaign(const ExploreFlags& flags) {
 int ExploreCommand(const ExploreFlags& flags) {
   if (flags.exhaustive) return ExhaustiveCommand(*flags.exhaustive, flags.quiet);
   if (!flags.merge.empty()) return Merge(flags.merge);
-  if (!flags.replay_file.empty()) return ReplayFile(flags.replay_file);
+  if (!flags.replay_file.empty()) return ReplayFile(flags);
   return flags.replay ? ReplaySeed(flags) : Campaign(flags);
 }
 

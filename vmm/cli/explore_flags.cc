@@ -9,7 +9,8 @@
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/raw_flags.h"
+#include "vmm/cli/strategy_flag.h"
 
 namespace sipi {
 namespace {
@@ -111,13 +112,7 @@ absl::StatusOr<ExhaustiveFlags> CheckExhaustive(const RawExplore& raw, const Cam
 }  // namespace
 
 void AddExploreFlags(CLI::App& app, RawExplore& raw) {
-  const auto add = [&app](const char* name, std::string& value, const char* type,
-                          const char* help) {
-    app.add_option(name, value, help)
-        ->type_name(type)
-        ->group("This command")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  };
+  const auto add = [&app](auto&&... flag) { AddCommandFlag(app, flag...); };
   add("--schedule", raw.schedule, "random|exhaustive",
       "at random; or all there are with few preemptions, for 2 or 3 CPUs");
   add("--schedules", raw.schedules, "N",
@@ -133,6 +128,8 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
   add("--cpus", raw.cpus, "N", "CPUs of every schedule (default: drawn, 2 to 8)");
   add("--strategy", raw.strategy, "NAME", "of every schedule (default: drawn)");
   add("--faults", raw.faults, "on|off", "inject faults into half of them (default on)");
+  add("--retry", raw.retry, "on|off",
+      "bring CPUs that failed up once more (default: drawn; exhaustive: off)");
   add("--shard", raw.shard, "I/N", "do only the I-th of N parts (default 1/1)");
   add("--jobs", raw.jobs, "N", "threads (default: one per core)");
   add("--max-failures", raw.max_failures, "N", "end after so many (default 1)");
@@ -173,6 +170,10 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   }
   ASSIGN_OR_RETURN(plan.space.faults,
                    ParseChoice<bool>("--faults", raw.faults, {{"on", true}, {"off", false}}));
+  if (!raw.retry.empty()) {
+    ASSIGN_OR_RETURN(plan.space.retry,
+                     ParseChoice<bool>("--retry", raw.retry, {{"on", true}, {"off", false}}));
+  }
   RETURN_IF_ERROR(SetShard(raw.shard, plan));
   plan.jobs = std::max(std::thread::hardware_concurrency(), 1u);
   if (!raw.jobs.empty()) {

@@ -28,6 +28,7 @@ struct RawExplore {
   std::string store_buffer;
   std::string fault;
   std::string faults = "on";
+  std::string retry;
   std::string shard = "1/1";
   std::string jobs;
   std::string max_failures = "1";

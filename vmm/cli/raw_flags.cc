@@ -1,5 +1,8 @@
 #include "vmm/cli/raw_flags.h"
 
+#include <CLI/CLI.hpp>
+#include <cstddef>
+
 namespace sipi {
 namespace {
 
@@ -37,6 +40,8 @@ constexpr TextFlag kMachineFlags[] = {
     {"--apic-ids", &R::apic_ids, "LIST", "APIC ID of each CPU, e.g. 0,7,254,4095"},
     {"--host-cores", &R::host_cores, "M",
      "with --machine=sim: all CPUs share so many cores (default: one each)"},
+    {"--steal", &R::steal, "PERIOD:MIN:MAX",
+     "with --machine=sim: every PERIOD ms each CPU loses its core for MIN to MAX ms"},
     {"--memory", &R::memory, "SIZE",
      "guest memory, e.g. 512M (default: what the guest needs; a payload's 128M)"},
     {"--profile", &R::profile, "NAME|FILE",
@@ -49,6 +54,7 @@ constexpr TextFlag kBringUpFlags[] = {
      "who sequences: the guest's boot CPU, or the VMM (default guest)"},
     {"--order", &R::order, "ORDER",
      "id, reverse, node, siblings-last, random or file:PATH (default id)"},
+    {"--smt", &R::smt, "on|off", "off: leave siblings out, as Linux's nosmt (default on)"},
     {"--seed", &R::seed, "N", "of random orders and of the profile's jitter (default 1)"},
 };
 
@@ -118,19 +124,25 @@ constexpr TextFlag kPayloadFlags[] = {
 };
 
 constexpr SwitchFlag kSwitches[] = {
+    {"--retry", &R::retry, "bring CPUs that failed up once more"},
     {"--init-deassert", &R::init_deassert, "also send the INIT level de-assert"},
     {"--count-instructions", &R::count_instructions,
      "also read KVM's count of emulated instructions"},
     {"--quiet", &R::quiet, "print no report and no progress"},
 };
 
+void AddText(CLI::App& app, const char* name, std::string& value, const char* type,
+             const char* help, const char* group) {
+  app.add_option(name, value, help)
+      ->type_name(type)
+      ->group(group)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 template <size_t N>
 void AddAll(CLI::App& app, RawFlags& flags, const TextFlag (&table)[N], const char* group) {
   for (const TextFlag& flag : table) {
-    app.add_option(flag.name, flags.*flag.member, flag.help)
-        ->type_name(flag.value)
-        ->group(group)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    AddText(app, flag.name, flags.*flag.member, flag.value, flag.help, group);
   }
 }
 
@@ -165,6 +177,11 @@ void AddHtmlFlag(CLI::App& app, RawFlags& flags) {
       ->type_name("FILE")
       ->group("Output")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void AddCommandFlag(CLI::App& app, const char* name, std::string& value, const char* type,
+                    const char* help) {
+  AddText(app, name, value, type, help, "This command");
 }
 
 void AddKvmDeviceFlag(CLI::App& app, RawFlags& flags) {

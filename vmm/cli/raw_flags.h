@@ -3,9 +3,13 @@
 // RunConfig.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+// CLI11 is one header of 10,000 lines: only the files that add flags or parse see it.
+namespace CLI {
+class App;
+}
 
 namespace sipi {
 
@@ -19,6 +23,7 @@ struct RawFlags {
   std::string topology;
   std::string apic_ids;
   std::string host_cores;
+  std::string steal;
   std::string memory;
   std::string profile = "native";
 
@@ -26,6 +31,8 @@ struct RawFlags {
   std::string driver = "guest";
   std::string order = "id";
   std::string seed = "1";
+  std::string smt = "on";
+  bool retry = false;
 
   std::string init_delay_us;
   std::string sipi_count;
@@ -72,6 +79,11 @@ void AddPayloadFlags(CLI::App& app, RawFlags& flags);
 
 // --html, for commands whose report can be a page.
 void AddHtmlFlag(CLI::App& app, RawFlags& flags);
+
+// A flag of one subcommand alone, listed under "This command": its last mention counts. `value`
+// must outlive `app`.
+void AddCommandFlag(CLI::App& app, const char* name, std::string& value, const char* type,
+                    const char* help);
 
 // --kvm-device, which help does not show: another device file, for tests of what is said when KVM
 // cannot be used.

@@ -9,7 +9,8 @@
 #include "vmm/cli/cpu_order.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/steal_flag.h"
+#include "vmm/cli/strategy_flag.h"
 #include "vmm/cpu/host_limits.h"
 #include "vmm/machine/simulated_run.h"
 
@@ -34,6 +35,11 @@ absl::StatusOr<uint32_t> ParseNumber32(const std::string& flag, const std::strin
 // What only one of the two machines has. Refused rather than ignored: somebody expects something.
 absl::Status CheckMachineFlags(const RawFlags& flags, const RunConfig& config) {
   if (config.machine == MachineKind::kKvm) {
+    if (!flags.steal.empty()) {
+      return FlagError("--steal",
+                       "on KVM the host steals by itself; use it with --machine=sim, or leave it "
+                       "out");
+    }
     if (flags.host_cores.empty()) return absl::OkStatus();
     return FlagError("--host-cores",
                      "on KVM the host's own cores run the vCPUs; use it with --machine=sim, or "
@@ -74,6 +80,9 @@ absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
   if (!flags.host_cores.empty()) {
     ASSIGN_OR_RETURN(config.host_cores,
                      ParseNumber32("--host-cores", flags.host_cores, 1, kMaxSimulatedCpus));
+  }
+  if (!flags.steal.empty()) {
+    ASSIGN_OR_RETURN(config.steal, ParseSteal("--steal", flags.steal));
   }
   config.kvm_device = flags.kvm_device;
   if (!flags.memory.empty()) {
@@ -244,6 +253,15 @@ absl::Status SetBringUp(const RawFlags& flags, RunConfig& config) {
   ASSIGN_OR_RETURN(config.seed,
                    ParseNumber("--seed", flags.seed, 0, std::numeric_limits<uint64_t>::max()));
   ASSIGN_OR_RETURN(config.order, MakeCpuOrder(flags.order, config.topology, config.seed));
+  ASSIGN_OR_RETURN(config.smt, ParseChoice("--smt", flags.smt, OnOff()));
+  if (!config.smt) {
+    std::erase_if(config.order,
+                  [&config](uint32_t cpu) { return config.topology.places[cpu].thread != 0; });
+  }
+  config.retry = flags.retry;
+  if (config.retry && config.driver == abi::Driver::kHost) {
+    return FlagError("--retry", "is the guest's to do; leave it out, or use --driver=guest");
+  }
   ASSIGN_OR_RETURN(config.clock_known, ParseChoice<bool>("--clock", flags.clock,
                                                          {{"pm-timer", false}, {"known", true}}));
   RETURN_IF_ERROR(SetKickTiming(flags, config));
@@ -285,6 +303,8 @@ absl::Status CheckOwnGuestFlags(const RawFlags& flags) {
       {"--strategy", flags.strategy != defaults.strategy},
       {"--driver", flags.driver != defaults.driver},
       {"--order", flags.order != defaults.order},
+      {"--smt", flags.smt != defaults.smt},
+      {"--retry", flags.retry},
       {"--scenario", flags.scenario != defaults.scenario},
       {"--scenario-value", flags.scenario_value != defaults.scenario_value},
       {"--init-delay-us", !flags.init_delay_us.empty()},

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/base/strategy_name.h"
 #include "vmm/explore/draws.h"
 #include "vmm/explore/rcu_case.h"
 
@@ -126,6 +127,8 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   DrawHolds(draws, drawn);
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
+  const bool retry = draws.OneIn(4);
+  config.retry = space.retry.value_or(retry);
   drawn.chaos.canary = space.canary;
   return drawn;
 }
@@ -164,9 +167,8 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
 std::string Describe(const ExploreCase& explored) {
   const RunConfig& config = explored.config;
   std::string text = absl::StrCat("seed ", explored.seed, ": ", config.cpus, " CPUs, ",
-                                  sequence::BaseName(config.strategy.id),
-                                  config.strategy.reuse_calibration != 0 ? "+reuse" : "",
-                                  config.strategy.overlap != 0 ? "+overlap" : "");
+                                  StrategyName(config.strategy));
+  if (config.retry) absl::StrAppend(&text, ", retry");
   if (ExploresRcu(explored)) absl::StrAppend(&text, DescribeRcu(config));
   if (config.knobs.tsc_check != 0) absl::StrAppend(&text, ", tsc-check");
   if (config.knobs.ap_wait == abi::WaitMode::kSpin) absl::StrAppend(&text, ", ap-wait=spin");

@@ -26,7 +26,8 @@ struct ExploreSpace {
   uint32_t cpus = 0;  // 0: 2 to 5, now and then 8
   std::optional<sequence::StrategyId> strategy;
   bool faults = true;
-  uint32_t canary = 0;  // in builds that have them
+  std::optional<bool> retry;  // CPUs that failed are brought up once more
+  uint32_t canary = 0;        // in builds that have them
 };
 
 struct ExploreCase {

@@ -37,6 +37,7 @@ const std::vector<Change>& Changes() {
     list.push_back({"change-points", [](ExploreCase& c) { c.chaos.change_points = 1; }});
     list.push_back({"no-reuse", [](ExploreCase& c) { c.config.strategy.reuse_calibration = 1; }});
     list.push_back({"overlap", [](ExploreCase& c) { c.config.strategy.overlap = 0; }});
+    list.push_back({"retry", [](ExploreCase& c) { c.config.retry = false; }});
     list.push_back({"tsc-check", [](ExploreCase& c) { c.config.knobs.tsc_check = 0; }});
     list.push_back({"cache-rendezvous",
                     [](ExploreCase& c) { c.config.knobs.cache_setup = abi::CacheSetup::kEach; }});

@@ -19,7 +19,9 @@ std::string SavedCaseJson(const SavedCase& saved) {
       {"scenario", saved.space.scenario == ExploreScenario::kRcu ? "rcu" : "smpboot"},
       {"strategy", nullptr},
       {"faults", saved.space.faults},
+      {"retry", nullptr},
       {"left_out", saved.left_out}};
+  if (saved.space.retry) tree["retry"] = *saved.space.retry;
   if (saved.space.strategy) tree["strategy"] = sequence::BaseName(*saved.space.strategy);
   return tree.dump(1) + "\n";
 }
@@ -32,6 +34,7 @@ absl::StatusOr<SavedCase> ParseSavedCase(const std::string& text, const std::str
     tree.at("seed").get_to(saved.seed);
     tree.at("cpus").get_to(saved.space.cpus);
     tree.at("faults").get_to(saved.space.faults);
+    if (!tree.at("retry").is_null()) saved.space.retry = tree.at("retry").get<bool>();
     tree.at("left_out").get_to(saved.left_out);
     const std::string scenario = tree.value("scenario", "smpboot");
     known = known && (scenario == "smpboot" || scenario == "rcu");

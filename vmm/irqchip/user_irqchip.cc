@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "apic/model/local_apic.h"
+#include "guest/abi/startup_fault.h"
 #include "vmm/base/tsc.h"
 
 namespace sipi {
 
-using abi::Fault;
 using abi::TraceEvent;
 using apic::DeliveryMode;
 
@@ -135,25 +135,15 @@ void UserIrqchip::SendSipi(CpuNumber target, Vector vector, SendCounters& counte
 }
 
 bool UserIrqchip::DropsInit(CpuNumber target) {
-  if (fault_.kind == Fault::kNone || target.value != fault_.cpu) return false;
-  faulted_sipis_.store(0, std::memory_order_relaxed);
-  return fault_.kind == Fault::kLostInit;
+  if (abi::Concerns(fault_, target.value)) faulted_sipis_.store(0, std::memory_order_relaxed);
+  return abi::LosesInit(fault_, target.value);
 }
 
 bool UserIrqchip::DropsSipi(CpuNumber target, uint32_t* index) {
-  if (fault_.kind == Fault::kNone || target.value != fault_.cpu) return false;
-  *index = faulted_sipis_.fetch_add(1, std::memory_order_relaxed);
-  switch (fault_.kind) {
-    case Fault::kNoStart:
-    case Fault::kLostSipis:
-      return true;
-    case Fault::kLostSipi1:
-      return *index == 0;
-    case Fault::kLostSipi2:
-      return *index == 1;
-    default:
-      return false;
+  if (abi::Concerns(fault_, target.value)) {
+    *index = faulted_sipis_.fetch_add(1, std::memory_order_relaxed);
   }
+  return abi::LosesSipi(fault_, target.value, *index);
 }
 
 }  // namespace sipi

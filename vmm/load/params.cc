@@ -122,6 +122,7 @@ void SetKnobs(const RunConfig& config, uint32_t tsc_khz, abi::BootParams& params
   params.charge = config.profile.imposes_anything() ? 1 : 0;
   // KVM's own irqchips lose an INIT to a vCPU that is not there yet; ours keeps it.
   params.doorbell = config.irqchip != IrqchipKind::kUser ? 1 : 0;
+  params.retry = config.retry ? 1 : 0;
   params.scenario = config.scenario;
   params.scenario_value = config.scenario_value;
   params.fault = config.fault;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "guest/abi/boot_params.h"
+#include "vmm/timeline/event_info.h"
 
 namespace sipi {
 namespace {
@@ -40,34 +41,12 @@ const char* ExceptionName(uint32_t vector) {
   return vector < std::size(kNames) ? kNames[vector] : "exception";
 }
 
-const char* ErrorName(uint32_t error) {
-  switch (static_cast<abi::GuestError>(error)) {
-    case abi::GuestError::kNone:
-      return "";
-    case abi::GuestError::kTimeoutAlive:
-      return ", gave no sign of life in time";
-    case abi::GuestError::kTimeoutOnline:
-      return ", did not come online in time";
-    case abi::GuestError::kStepFailed:
-      return ", a cpuhp step failed";
-    case abi::GuestError::kCancelled:
-      return ", cancelled";
-    case abi::GuestError::kInvalid:
-      return ", hotplug was asked for what cannot be";
-    case abi::GuestError::kNotBootable:
-      return ", kept off by SMT control";
-    case abi::GuestError::kTimeoutDead:
-      return ", did not report dead in time";
-  }
-  return ", unknown error";
-}
-
 // "CPU 5 (APIC ID 10): waiting for SIPI; handshake kicked, step cpu:kick_ap".
 std::string DescribeCpu(const CpuFinal& cpu) {
   return absl::StrCat("CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value,
                       "): ", cpu.doing.empty() ? "" : cpu.doing + "; ", "handshake ",
                       abi::Name(cpu.sync_state), ", step ", abi::Name(cpu.cpuhp_state),
-                      ErrorName(cpu.error));
+                      cpu.error == 0 ? "" : ", ", GuestErrorName(cpu.error));
 }
 
 // The CPUs that `wanted` picks, a few by name and the rest by number.
@@ -107,9 +86,9 @@ std::string GuestExitText(const RunEnd& end, const abi::ResultPage& result) {
 }
 
 std::string PartialText(const RunRecord& record) {
-  return absl::StrCat(
-      record.cpus_offered - record.cpus_online, " of ", record.cpus_offered,
-      " CPUs are not online: ", ListCpus(record, [](const CpuFinal& cpu) { return !cpu.online; }));
+  const auto missing = [](const CpuFinal& cpu) { return cpu.wanted && !cpu.online; };
+  return absl::StrCat(record.cpus_wanted - record.cpus_online, " of ", record.cpus_wanted,
+                      " CPUs are not online: ", ListCpus(record, missing));
 }
 
 }  // namespace
@@ -120,7 +99,7 @@ Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRec
       if (static_cast<abi::GuestStatus>(result.status) != abi::GuestStatus::kDone) {
         return Outcome::kGuestFault;
       }
-      return record.cpus_online == record.cpus_offered ? Outcome::kComplete : Outcome::kPartial;
+      return record.cpus_online == record.cpus_wanted ? Outcome::kComplete : Outcome::kPartial;
     case EndKind::kAllHalted:
       return Outcome::kAllHalted;
     case EndKind::kTimeLimit:

@@ -98,6 +98,7 @@ RunRecord BuildPayloadRecord(const RunConfig& config, PayloadKind kind, const Ru
   record.profile = config.profile.name;
   record.seed = config.seed;
   record.cpus_offered = machine.cpus();
+  record.cpus_wanted = machine.cpus();
   record.payload = PayloadResult{
       .file = config.payload->path, .kind = std::string(PayloadKindName(kind)), .exit_status = 0};
   record.outcome = OutcomeOf(end.kind);

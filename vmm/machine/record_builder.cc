@@ -7,17 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "guest/abi/percpu.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/base/strategy_name.h"
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/diagnosis.h"
 
 namespace sipi {
 namespace {
-
-std::string StrategyName(const sequence::Strategy& strategy) {
-  return absl::StrCat(sequence::BaseName(strategy.id),
-                      strategy.reuse_calibration != 0 ? "+reuse" : "",
-                      strategy.overlap != 0 ? "+overlap" : "");
-}
 
 void Describe(const RunConfig& config, RunRecord& record) {
   record.machine = config.machine == MachineKind::kSim ? "sim" : "kvm";
@@ -28,6 +23,9 @@ void Describe(const RunConfig& config, RunRecord& record) {
   record.driver = config.driver == abi::Driver::kHost ? "host" : "guest";
   record.seed = config.seed;
   record.cpus_offered = config.topology.cpu_count();
+  record.cpus_wanted = static_cast<uint32_t>(config.order.size()) + 1;
+  const bool siblings = config.topology.threads_per_core > 1;
+  record.smt_control = !siblings ? "notsupported" : config.smt ? "on" : "off";
 }
 
 void AddServices(const RunConfig& config, const abi::TortureCounters* counters, RunRecord& record) {
@@ -84,6 +82,15 @@ abi::CpuhpState StateOf(const abi::CpuSlot& slot) {
   return static_cast<abi::CpuhpState>(up ? slot.cpuhp_state : slot.prepare_state);
 }
 
+// What the timeline says of second tries.
+void AddRetries(RunRecord& record) {
+  for (const Event& event : record.events) {
+    if (event.name != abi::TraceEvent::kRetry || event.target >= record.cpus.size()) continue;
+    record.cpus[event.target].retried = true;
+    record.cpus[event.target].first_error = event.value;
+  }
+}
+
 void AddFinals(const RunConfig& config, const Remains& remains, RunRecord& record) {
   const bool count_instructions = config.count_instructions;
   for (uint32_t i = 0; i < remains.slots.size(); ++i) {
@@ -96,6 +103,7 @@ void AddFinals(const RunConfig& config, const Remains& remains, RunRecord& recor
     final.error = slot.error;
     // A CPU that has failed is lost, even if the run ended while it was still undoing its steps.
     final.online = slot.online != 0 && slot.error == 0;
+    final.wanted = config.smt || config.topology.places[i].thread == 0;
     final.tsc_khz = slot.tsc_khz;
     if (count_instructions) final.instructions = remains.instructions(final.cpu);
     record.cpus_online += final.online ? 1u : 0u;
@@ -112,7 +120,7 @@ void AddFinals(const RunConfig& config, const Remains& remains, RunRecord& recor
 void AddDoing(const Remains& remains, RunRecord& record) {
   if (record.outcome == Outcome::kComplete) return;
   for (CpuFinal& final : record.cpus) {
-    if (record.outcome == Outcome::kPartial && final.online) continue;
+    if (record.outcome == Outcome::kPartial && (final.online || !final.wanted)) continue;
     final.doing = remains.doing(final.cpu);
     if (remains.slots[final.cpu.value].parked != 0) {
       final.doing = absl::StrCat("parked by the guest (", final.doing, ")");
@@ -129,12 +137,14 @@ RunRecord RecordOf(const RunConfig& config, const RunEnd& end, const Remains& re
   record.counters = remains.counters;
   AddServices(config, remains.torture, record);
   AddFinals(config, remains, record);
+  record.counters["guest.ipi_answers"] = remains.result->ipi_answers;
   record.outcome = OutcomeOf(end, *remains.result, record);
   record.complete = record.outcome == Outcome::kComplete || record.outcome == Outcome::kPartial;
   if (end.kind == EndKind::kSignal) record.signal = static_cast<int>(end.code);
   AddDoing(remains, record);
   record.diagnosis = Diagnose(end, *remains.result, config.time_limit_ms, record);
   AddTimeline(remains, record);
+  AddRetries(record);
   AddNotes(*remains.result, record);
   const bool failed = std::any_of(record.events.begin(), record.events.end(), [](const Event& e) {
     return e.name == abi::TraceEvent::kStepFailed;

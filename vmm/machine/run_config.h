@@ -31,6 +31,13 @@ struct HiddenFeatures {
   bool tsc_deadline = false;
 };
 
+// Each CPU loses its core every `period_ms`, on average, for `min_ms` to `max_ms`.
+struct StealConfig {
+  uint32_t period_ms = 0;  // 0: never
+  uint32_t min_ms = 0;
+  uint32_t max_ms = 0;
+};
+
 struct RunConfig {
   MachineKind machine = MachineKind::kKvm;
   uint32_t cpus = 4;
@@ -43,6 +50,8 @@ struct RunConfig {
   abi::Knobs knobs;
   Profile profile;              // `native` unless asked for
   std::vector<uint32_t> order;  // CPUs to bring up, in this order; without CPU 0
+  bool smt = true;              // false: `order` names primary threads only
+  bool retry = false;           // CPUs that failed are brought up once more
   std::optional<PayloadConfig> payload;
   bool kvm_icr = false;  // invalid interrupt commands do what KVM's own APIC does, not nothing
   abi::Scenario scenario = abi::Scenario::kSmpboot;
@@ -58,6 +67,7 @@ struct RunConfig {
   uint64_t memory_bytes = 0;            // 0: as much as the guest needs
   uint64_t seed = 1;                    // of jitter and random orders
   uint32_t host_cores = 0;              // simulator: cores that all CPUs share; 0: one each
+  StealConfig steal;                    // simulator: other guests take the CPUs' cores
   int serial_fd = 1;                    // where the guest's serial output goes; -1: nowhere
   bool count_instructions = false;      // also read KVM's count of emulated instructions per vCPU
   std::string kvm_device = "/dev/kvm";  // KvmOptions::path; another one only in tests

@@ -77,6 +77,9 @@ sim::Options OptionsOf(const RunConfig& config, const ArenaLayout& arena) {
   options.charges = ChargesOf(config.profile);
   if (config.profile.ipi.ns != 0) options.costs.ipi = LatencyOf(config.profile.ipi);
   options.host_cores = config.host_cores;
+  options.steal = {.period_ns = config.steal.period_ms * kNsPerMs,
+                   .min_ns = config.steal.min_ms * kNsPerMs,
+                   .max_ns = config.steal.max_ms * kNsPerMs};
   options.has_tsc_deadline = !config.hidden.tsc_deadline;
   options.memory_bytes = arena.end.value;
   options.boot_params = BuildBootParams(config, arena, options.tsc_khz);
@@ -135,7 +138,9 @@ std::map<std::string, uint64_t> CountersOf(const sim::Stats& stats) {
           {"sim.lines.wait_ns", stats.line_wait_ns},
           {"sim.trampoline.waits", stats.trampoline_waits},
           {"sim.trampoline.wait_ns", stats.trampoline_wait_ns},
-          {"sim.preemptions", stats.preemptions}};
+          {"sim.preemptions", stats.preemptions},
+          {"sim.steals", stats.steals},
+          {"sim.stolen_ns", stats.stolen_ns}};
 }
 
 RunEnd EndOf(const sim::End& end, const StopRequest& stop) {

@@ -52,12 +52,12 @@ void Comparison::Add(const RunRecord& record) {
     common_.profile = record.profile;
     common_.driver = record.driver;
     common_.seed = record.seed;
-    common_.cpus_offered = record.cpus_offered;
+    common_.cpus_offered = record.cpus_wanted;
   }
   auto group = std::find_if(groups_.begin(), groups_.end(),
                             [&record](const Group& g) { return g.strategy == record.strategy; });
   if (group == groups_.end()) {
-    groups_.push_back({.strategy = record.strategy, .cpus_offered = record.cpus_offered});
+    groups_.push_back({.strategy = record.strategy, .cpus_offered = record.cpus_wanted});
     group = groups_.end() - 1;
   }
   const Analysis analysis = Analyze(record);

@@ -24,7 +24,9 @@ void WriteHead(JsonWriter& json, const RunRecord& record) {
   json.Field("driver", record.driver);
   json.Field("seed", record.seed);
   json.Field("cpus_offered", record.cpus_offered);
+  json.Field("cpus_wanted", record.cpus_wanted);
   json.Field("cpus_online", record.cpus_online);
+  json.Field("smt_control", record.smt_control);
   json.Field("outcome", Name(record.outcome));
   json.Field("signal", record.signal);
   json.Field("diagnosis", record.diagnosis);
@@ -69,6 +71,9 @@ void WriteCpu(JsonWriter& json, const CpuFinal& cpu, const CpuTimes& times) {
   json.Field("cpuhp_state", abi::Name(cpu.cpuhp_state));
   json.Field("cpuhp_state_number", static_cast<uint32_t>(cpu.cpuhp_state));
   json.Field("error", cpu.error);
+  json.Field("wanted", cpu.wanted);
+  json.Field("retried", cpu.retried);
+  json.Field("first_error", cpu.first_error);
   json.Field("tsc_khz", cpu.tsc_khz);
   json.Field("instructions", cpu.instructions);
   json.Field("doing", cpu.doing);

@@ -46,6 +46,9 @@ absl::Status ReadCpu(const json& value, const std::string& where, CpuFinal& cpu)
   reader.ReadOptional("sync_state", sync_state);
   reader.ReadOptional("cpuhp_state_number", cpuhp_state);
   reader.ReadOptional("error", cpu.error);
+  reader.ReadOptional("wanted", cpu.wanted);
+  reader.ReadOptional("retried", cpu.retried);
+  reader.ReadOptional("first_error", cpu.first_error);
   reader.ReadOptional("tsc_khz", cpu.tsc_khz);
   reader.ReadOptional("instructions", cpu.instructions);
   reader.ReadOptional("doing", cpu.doing);
@@ -130,7 +133,10 @@ void ReadHead(ObjectReader& reader, RunRecord& record) {
   reader.ReadOptional("driver", record.driver);
   reader.Read("seed", record.seed);
   reader.Read("cpus_offered", record.cpus_offered);
+  record.cpus_wanted = record.cpus_offered;
+  reader.ReadOptional("cpus_wanted", record.cpus_wanted);
   reader.Read("cpus_online", record.cpus_online);
+  reader.ReadOptional("smt_control", record.smt_control);
   reader.ReadOptional("signal", record.signal);
   reader.ReadOptional("diagnosis", record.diagnosis);
   reader.Read("lost_events", record.lost_events);

@@ -12,6 +12,7 @@
 #include "vmm/report/hotplug_table.h"
 #include "vmm/report/table.h"
 #include "vmm/timeline/analysis.h"
+#include "vmm/timeline/event_info.h"
 #include "vmm/timeline/outcome.h"
 #include "vmm/timeline/statistics.h"
 
@@ -33,7 +34,11 @@ std::string Title(const RunRecord& record) {
 std::string OutcomeLine(const RunRecord& record, const Analysis& analysis) {
   std::string line = absl::StrCat(Name(record.outcome));
   if (record.outcome == Outcome::kInterrupted) absl::StrAppend(&line, " by signal ", record.signal);
-  absl::StrAppend(&line, ": ", record.cpus_online, " of ", record.cpus_offered, " CPUs online");
+  absl::StrAppend(&line, ": ", record.cpus_online, " of ", record.cpus_wanted, " CPUs online");
+  if (record.cpus_wanted != record.cpus_offered) {
+    absl::StrAppend(&line, ", SMT control ", record.smt_control, " leaves ",
+                    record.cpus_offered - record.cpus_wanted, " siblings out");
+  }
   if (analysis.smpboot_ns.has_value()) {
     absl::StrAppend(&line, ", smpboot ", Duration(*analysis.smpboot_ns));
   }
@@ -94,7 +99,7 @@ std::string MissingCpus(const RunRecord& record) {
   std::vector<uint32_t> rest;
   size_t lines = 0;
   for (const CpuFinal& cpu : record.cpus) {
-    if (cpu.online) continue;
+    if (cpu.online || !cpu.wanted) continue;
     if (lines < kMaxMissingLines) {
       text += MissingLine(cpu);
       ++lines;
@@ -105,6 +110,21 @@ std::string MissingCpus(const RunRecord& record) {
   std::sort(rest.begin(), rest.end());
   if (!rest.empty()) {
     absl::StrAppend(&text, "and ", rest.size(), " more: CPUs ", CpuRanges(rest), "\n");
+  }
+  return text.empty() ? text : absl::StrCat("\n", text);
+}
+
+std::string Retries(const RunRecord& record) {
+  std::string text;
+  for (const CpuFinal& cpu : record.cpus) {
+    if (!cpu.retried) continue;
+    absl::StrAppend(&text, "CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value,
+                    ") was brought up once more: first ", GuestErrorName(cpu.first_error),
+                    ", then ",
+                    cpu.online       ? "online"
+                    : cpu.error != 0 ? GuestErrorName(cpu.error)
+                                     : "not online",
+                    "\n");
   }
   return text.empty() ? text : absl::StrCat("\n", text);
 }
@@ -143,7 +163,7 @@ std::string RunTable(const RunRecord& record) {
   const Analysis analysis = Analyze(record);
   return absl::StrCat(Title(record), OutcomeLine(record, analysis), "\n", PhaseTable(analysis),
                       MilestoneTable(analysis), HotplugTable(record), MissingCpus(record),
-                      Counters(record), Notes(record));
+                      Retries(record), Counters(record), Notes(record));
 }
 
 }  // namespace sipi

@@ -23,7 +23,7 @@ struct PairKind {
   const char* category;
   const char* name;
 };
-constexpr std::array<PairKind, 7> kPairs = {{
+constexpr std::array<PairKind, 8> kPairs = {{
     {TraceEvent::kSmpbootBegin, TraceEvent::kSmpbootEnd, "control", "smpboot"},
     {TraceEvent::kPassBegin, TraceEvent::kPassEnd, "control", "pass"},
     {TraceEvent::kKickBegin, TraceEvent::kKickEnd, "control", "kick"},
@@ -31,6 +31,7 @@ constexpr std::array<PairKind, 7> kPairs = {{
     {TraceEvent::kTscCheckBegin, TraceEvent::kTscCheckEnd, "control", "tsc-check"},
     {TraceEvent::kCalibrateBegin, TraceEvent::kCalibrateEnd, "own", "calibrate"},
     {TraceEvent::kImposedBegin, TraceEvent::kImposedEnd, "own", "imposed"},
+    {TraceEvent::kStolenBegin, TraceEvent::kStolenEnd, "own", "stolen"},
 }};
 
 // Index in kPairs of the kind that `event` begins or ends.

@@ -9,6 +9,7 @@
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/handshake.h"
 #include "guest/abi/layout.h"
+#include "guest/abi/percpu.h"
 #include "vmm/timeline/scenario_names.h"
 
 namespace sipi {
@@ -110,6 +111,8 @@ EventInfo InfoOf(TraceEvent event) {
       return {true, ValueKind::kTicks};
     case TraceEvent::kTimeout:
       return {true, ValueKind::kSyncState};
+    case TraceEvent::kRetry:
+      return {true, ValueKind::kGuestError};
     case TraceEvent::kIcrWrite:
     case TraceEvent::kIpiSent:
       return {true, ValueKind::kIcr};
@@ -161,6 +164,28 @@ std::optional<TraceEvent> EventByName(std::string_view name) {
   return found->second;
 }
 
+const char* GuestErrorName(uint32_t error) {
+  switch (static_cast<abi::GuestError>(error)) {
+    case abi::GuestError::kNone:
+      return "";
+    case abi::GuestError::kTimeoutAlive:
+      return "gave no sign of life in time";
+    case abi::GuestError::kTimeoutOnline:
+      return "did not come online in time";
+    case abi::GuestError::kStepFailed:
+      return "a cpuhp step failed";
+    case abi::GuestError::kCancelled:
+      return "cancelled";
+    case abi::GuestError::kInvalid:
+      return "hotplug was asked for what cannot be";
+    case abi::GuestError::kNotBootable:
+      return "kept off by SMT control";
+    case abi::GuestError::kTimeoutDead:
+      return "did not report dead in time";
+  }
+  return "unknown error";
+}
+
 const char* ChargeName(uint32_t kind) {
   switch (static_cast<abi::Charge>(kind)) {
     case abi::Charge::kNone:
@@ -200,6 +225,8 @@ const char* ValueKey(ValueKind kind) {
       return "kind";
     case ValueKind::kApproach:
       return "approach";
+    case ValueKind::kGuestError:
+      return "error";
     default:
       return "value";
   }
@@ -223,6 +250,8 @@ std::string DescribeValue(TraceEvent event, uint32_t value) {
       return Name(static_cast<abi::GracePeriodKind>(value));
     case ValueKind::kApproach:
       return Name(static_cast<abi::SmtApproach>(value));
+    case ValueKind::kGuestError:
+      return GuestErrorName(value);
     case ValueKind::kNone:
     case ValueKind::kNumber:
     case ValueKind::kTscKhz:

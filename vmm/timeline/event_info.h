@@ -22,6 +22,7 @@ enum class ValueKind {
   kCharge,  // abi::Charge
   kVeto,    // abi::Veto
   kApicId,
+  kGuestError,  // abi::GuestError
   kTicks,
   kGracePeriod,  // abi::GracePeriodKind
   kApproach,     // abi::SmtApproach
@@ -48,6 +49,9 @@ std::string DescribeValue(abi::TraceEvent event, uint32_t value);
 // The key under which DescribeValue's words stand in files: "state", "icr", "vector", "charge",
 // "veto"; "value" for the rest.
 const char* ValueKey(ValueKind kind);
+
+// "gave no sign of life in time" and so on: the kinds of abi::GuestError; "" for none.
+const char* GuestErrorName(uint32_t error);
 
 // "microcode", "startup", ...: the kinds of abi::Charge.
 const char* ChargeName(uint32_t kind);

@@ -35,7 +35,7 @@ struct HostInfo {
 
 // How a run ended. The process's exit status follows from it (docs/formats.md).
 enum class Outcome {
-  kComplete,    // every CPU offered is online
+  kComplete,    // every CPU wanted is online
   kPartial,     // the guest ended, CPUs are missing
   kGuestFault,  // triple fault, guest panic, exception, failed entry, emulation failure
   kAllHalted,   // nothing can ever happen again
@@ -67,6 +67,9 @@ struct CpuFinal {
   abi::CpuhpState cpuhp_state = abi::CpuhpState::kOffline;
   uint32_t error = 0;  // abi::GuestError
   bool online = false;
+  bool wanted = true;    // to be brought up; false for siblings with --smt=off
+  bool retried = false;  // brought up once more, since it had failed with first_error
+  uint32_t first_error = 0;
   uint32_t tsc_khz = 0;
   uint64_t instructions = 0;  // emulated by KVM, if it was asked to count
   std::string doing;  // what the CPU was doing at the end, where that matters: "running, RIP
@@ -79,7 +82,9 @@ struct RunRecord {
   std::string irqchip, apic, strategy, profile, driver;
   uint64_t seed = 0;
   uint32_t cpus_offered = 0;
+  uint32_t cpus_wanted = 0;  // to be online in the end: all, but with --smt=off primaries only
   uint32_t cpus_online = 0;
+  std::string smt_control;  // "on", "off", "notsupported": as Linux has it in sysfs
   std::vector<CpuFinal> cpus;
   std::map<std::string, uint64_t>
       counters;  // "exits", "exits.hlt", "ipis", "wakeups", "inits", "startups", ...

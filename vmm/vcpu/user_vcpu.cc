@@ -117,7 +117,8 @@ void UserVcpu::TakeInit() {
 void UserVcpu::Start(Vector vector) {
   log().Emit(abi::TraceEvent::kSipiDelivered, 0, vector.value);
   ++tally().startups_taken;
-  if (world().fault.kind == abi::Fault::kLate && world().fault.cpu == cpu().value) {
+  if (world().fault.kind == abi::Fault::kLate && world().fault.cpu == cpu().value && !was_late_) {
+    was_late_ = true;
     HoldFor(world().fault.value * kNsPerMs);
   }
   Impose(abi::Charge::kStartup, world().profile.startup);

@@ -81,6 +81,7 @@ class UserVcpu final : public VcpuThread {
   bool nmis_in_kvm_ = false;      // given to KVM, perhaps not delivered yet
   bool ext_int_pending_ = false;  // by a message; that of LINT0 is the 8259's INT itself
   bool has_run_ = false;   // since power-up or the last INIT: state in KVM must be reset whole
+  bool was_late_ = false;  // the fault that makes its first start late has struck
   bool first_run_ = true;  // the next entry is the first after power-up or a SIPI
   uint64_t cr0_at_init_ = apic::StateAfterPowerOn(0).cr0;
   std::optional<uint64_t> timer_deadline_ns_;

@@ -15,6 +15,7 @@ bool Spins(CpuState state) { return state == CpuState::kSpinning || state == Cpu
 
 void Machine::Sync(Cpu& cpu) {
   if (chaotic()) Perturb(cpu);
+  if (stealing()) LoseCore(cpu, /*waited=*/false);
   // Now and then through the queue, however alone this CPU is: a run can be stopped there.
   if (queue_.NextTime() <= cpu.now_ns || cpu.now_ns > limit_ns_ || ++checks_ % kLooksPerTurn == 0) {
     ComeBack(cpu);
@@ -42,6 +43,7 @@ WakeReason Machine::Block(Cpu& cpu, CpuState state, uint64_t until_ns) {
     PassTurn(cpu);
   }
   cpu.fiber.Leave();
+  if (stealing()) LoseCore(cpu, /*waited=*/true);
   return cpu.wake;
 }
 
@@ -148,8 +150,8 @@ void Machine::WaitForTrampoline(Cpu& cpu) {
 bool Machine::DelayUntil(Cpu& cpu, uint64_t time_ns) {
   while (cpu.now_ns < time_ns) {
     // Alone until then: no need to switch.
-    const bool alone =
-        queue_.NextTime() > time_ns && time_ns <= limit_ns_ && !limited() && ready_.empty();
+    const bool alone = queue_.NextTime() > time_ns && time_ns <= limit_ns_ && !limited() &&
+                       !stealing() && ready_.empty();
     if (alone) {
       cpu.now_ns = time_ns;
       break;

@@ -49,7 +49,8 @@ struct Cpu {
         place(its_place),
         apic(its_place.apic_id, its_number == 0, apic_config),
         startup(its_number == 0),
-        random(seed, its_number) {}
+        random(seed, its_number),
+        steal_random(seed, (uint64_t{1} << 32) + its_number) {}
   Cpu(const Cpu&) = delete;
   Cpu& operator=(const Cpu&) = delete;
 
@@ -71,6 +72,8 @@ struct Cpu {
   bool polite = false;  // while it spins it lets others run after each slice
   uint64_t slice_end_ns = 0;
 
+  uint64_t next_steal_ns = 0;  // with Options::steal: when the next pulse begins
+
   uint64_t now_ns = 0;  // how far it has run; never behind the machine's time when it runs
   PerCpu* self = nullptr;
   Fiber fiber;
@@ -91,6 +94,7 @@ struct Cpu {
 
   // Exploration (chaos.cc).
   bool harmed = false;
+  bool was_late = false;         // the fault that makes its first start late has struck
   uint64_t slowness = 0;         // ns that each step takes on top
   uint64_t last_message_ns = 0;  // when the last INIT or SIPI arrived, or will
   uint32_t starts_since_init = 0;
@@ -100,6 +104,7 @@ struct Cpu {
   apic::LocalApic apic;
   apic::StartupMailbox startup;
   Random random;
+  Random steal_random;
 };
 
 }  // namespace sipi::sim

@@ -1,11 +1,11 @@
 // The interrupt fabric: register accesses of the local APICs, messages between them, timers.
 #include <algorithm>
 
+#include "guest/abi/startup_fault.h"
 #include "guest/platform/sim/machine.h"
 
 namespace sipi::sim {
 
-using abi::Fault;
 using abi::TraceEvent;
 using apic::DeliveryMode;
 using apic::Reg;
@@ -131,25 +131,13 @@ void Machine::Enqueue(const Message& message, uint64_t arrival_ns) {
 }
 
 bool Machine::DropsInit(uint32_t target) {
-  if (fault_.kind == Fault::kNone || target != fault_.cpu) return false;
-  faulted_sipis_ = 0;
-  return fault_.kind == Fault::kLostInit;
+  if (abi::Concerns(fault_, target)) faulted_sipis_ = 0;
+  return abi::LosesInit(fault_, target);
 }
 
 bool Machine::DropsSipi(uint32_t target, uint32_t* index) {
-  if (fault_.kind == Fault::kNone || target != fault_.cpu) return false;
-  *index = faulted_sipis_++;
-  switch (fault_.kind) {
-    case Fault::kNoStart:
-    case Fault::kLostSipis:
-      return true;
-    case Fault::kLostSipi1:
-      return *index == 0;
-    case Fault::kLostSipi2:
-      return *index == 1;
-    default:
-      return false;
-  }
+  if (abi::Concerns(fault_, target)) *index = faulted_sipis_++;
+  return abi::LosesSipi(fault_, target, *index);
 }
 
 void Machine::OnMessage(uint32_t slot) {

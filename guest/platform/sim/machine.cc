@@ -88,6 +88,7 @@ void Machine::PowerOn() {
   }
   Record(-1, now_ns_, abi::TraceEvent::kGuestLoaded);
   if (chaotic()) PowerOnChaos();
+  if (stealing()) PowerOnSteal();
   Launch(cpus_[0]);
 }
 
@@ -176,6 +177,7 @@ void Machine::Launch(Cpu& cpu) {
 void Machine::FiberMain(void* owner) {
   Cpu& cpu = *static_cast<Cpu*>(owner);
   cpu.fiber.Arrived();
+  if (cpu.machine.stealing()) cpu.machine.LoseCore(cpu, /*waited=*/true);
   const Program& program = cpu.machine.program_;
   cpu.number == 0 ? program.boot(cpu) : program.ap(cpu, cpu.start_vector);
   cpu.machine.Park(cpu);

@@ -171,6 +171,11 @@ class Machine {
   }
   void GiveUpCore(Cpu& cpu);
 
+  // steal.cc
+  bool stealing() const { return options_.steal.period_ns != 0; }
+  void PowerOnSteal();
+  void LoseCore(Cpu& cpu, bool waited);
+
   // choices.cc
   bool chosen() const { return chaotic() && options_.chaos.schedule == Schedule::kChosen; }
   uint32_t Choose(ChoicePoint point);

@@ -32,6 +32,15 @@ struct CpuPlace {
   uint64_t held_ns = 0;          // it takes no INIT or SIPI before that time, but keeps it
 };
 
+// Other guests want the cores too: each CPU's is taken away again and again, for a pulse.
+struct Steal {
+  uint64_t period_ns =
+      0;                // from one pulse's end to the next one's begin: half to one and a half of
+                        // it; 0: never
+  uint64_t min_ns = 0;  // how long a pulse lasts
+  uint64_t max_ns = 0;
+};
+
 struct Options {
   std::vector<CpuPlace> cpus;  // CPU 0 is the boot CPU
   uint64_t seed = 1;
@@ -40,6 +49,7 @@ struct Options {
   Charges charges;
   uint32_t tsc_khz = 2'000'000;
   bool has_tsc_deadline = true;
+  Steal steal;
   uint32_t host_cores = 0;  // 0: each CPU is one of its own; else so many for all of them
   Chaos chaos;
   std::vector<uint16_t> choices;  // with Schedule::kChosen; 0 is taken where they end
@@ -82,6 +92,8 @@ struct Stats {
   uint64_t trampoline_wait_ns = 0;
   uint64_t preemptions = 0;
   uint64_t yields = 0;
+  uint64_t steals = 0;  // pulses that a CPU felt
+  uint64_t stolen_ns = 0;
   uint64_t inits_taken = 0;
   uint64_t startups_taken = 0;
   uint64_t inits_sent = 0;

@@ -71,11 +71,17 @@ void Machine::BeginStart(Cpu& cpu) {
   if (chaotic()) CheckStart(cpu);
   if (ended_) return;
   constexpr uint64_t kNsPerMs = 1'000'000;
-  const bool late = fault_.kind == abi::Fault::kLate && fault_.cpu == cpu.number;
+  const bool late = fault_.kind == abi::Fault::kLate && fault_.cpu == cpu.number && !cpu.was_late;
+  cpu.was_late = cpu.was_late || late;
   if (chaotic() && Strikes(options_.chaos.late_ap)) {
     cpu.harmed = true;
     const uint64_t timeout_ns = params().knobs.handshake_timeout_ms * kNsPerMs;
-    if (Delay(cpu, LatencyPhase::kLate, 1 + chaos_random_.Below(timeout_ns * 3 / 2))) return;
+    // One in four comes about when it is given up: that is when things go wrong.
+    constexpr uint64_t kAboutNs = 200'000;
+    const bool about = chaos_random_.Below(4) == 0;
+    const uint64_t late_ns = about ? timeout_ns + chaos_random_.Below(kAboutNs)
+                                   : 1 + chaos_random_.Below(timeout_ns * 3 / 2);
+    if (Delay(cpu, LatencyPhase::kLate, late_ns)) return;
   }
   if (!late || !Delay(cpu, LatencyPhase::kLate, fault_.value * kNsPerMs)) BeginStartLatency(cpu);
 }

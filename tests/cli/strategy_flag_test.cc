@@ -1,8 +1,10 @@
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/strategy_flag.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "vmm/base/strategy_name.h"
 
 namespace sipi {
 namespace {

@@ -1,4 +1,4 @@
-#include "vmm/cli/strategy_name.h"
+#include "vmm/cli/strategy_flag.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/base/strategy_name.h"
 #include "vmm/cli/flag_values.h"
 
 namespace sipi {
@@ -100,12 +101,6 @@ absl::StatusOr<std::vector<Strategy>> ParseStrategyList(const std::string& flag,
     list.push_back(strategy);
   }
   return list;
-}
-
-std::string StrategyName(const Strategy& strategy) {
-  return absl::StrCat(sequence::BaseName(strategy.id),
-                      strategy.reuse_calibration != 0 ? "+reuse" : "",
-                      strategy.overlap != 0 ? "+overlap" : "");
 }
 
 }  // namespace sipi

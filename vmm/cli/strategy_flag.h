@@ -1,4 +1,4 @@
-// Strategies by name: "kick+wait+reuse" and back.
+// Strategies as flags name them: "kick+wait+reuse".
 #pragma once
 
 #include <string>
@@ -21,8 +21,5 @@ absl::StatusOr<sequence::Strategy> ParseStrategy(const std::string& flag, const 
 // +overlap. No repeats.
 absl::StatusOr<std::vector<sequence::Strategy>> ParseStrategyList(const std::string& flag,
                                                                   const std::string& text);
-
-// The canonical name: base, then "+reuse", then "+overlap".
-std::string StrategyName(const sequence::Strategy& strategy);
 
 }  // namespace sipi

@@ -1,0 +1,10 @@
+// Compiled once for each of the larger test programs: GoogleTest is most of what their files cost to
+// compile. A test file still includes what it uses.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
