@@ -68,7 +68,8 @@ TEST_P(OnEachMachine, SmtSwitchesByEveryApproach) {
   // The trace shows the same switches with the same lengths.
   std::multimap<std::string, double> spans;
   for (const json& event : json::parse(ReadWholeFile(trace))["traceEvents"]) {
-    if (event["ph"] == "X") spans.emplace(event["name"], event["dur"]);
+    if (event["ph"] == "X")
+      spans.emplace(event["name"].get<std::string>(), event["dur"].get<double>());
   }
   for (const json& each : result.file["switches"]) {
     const std::string name =
