@@ -12,7 +12,7 @@ namespace {
 // All rings together: what leaves room for the rest in a guest's first 3 GiB; the simulator's
 // memory is address space only until it is touched.
 constexpr uint64_t kRingBudgetBytes = uint64_t{1} << 30;
-constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{4} << 30;
+constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{32} << 30;
 
 // Threads and their stacks, run queues, rcu_data: per CPU; and what there is once.
 constexpr uint64_t kHeapBytes = uint64_t{16} << 20;
