@@ -67,7 +67,8 @@ TEST_P(OnEachMachine, SmtSwitchesByEveryApproach) {
   }
   // The trace shows the same switches with the same lengths.
   std::multimap<std::string, double> spans;
-  for (const json& event : json::parse(ReadWholeFile(trace))["traceEvents"]) {
+  const json written = json::parse(ReadWholeFile(trace));
+  for (const json& event : written["traceEvents"]) {
     if (event["ph"] == "X")
       spans.emplace(event["name"].get<std::string>(), event["dur"].get<double>());
   }
