@@ -67,8 +67,10 @@ TEST_P(OnEachMachine, SmtSwitchesByEveryApproach) {
   }
   // The trace shows the same switches with the same lengths.
   std::multimap<std::string, double> spans;
-  for (const json& event : json::parse(ReadWholeFile(trace))["traceEvents"]) {
-    if (event["ph"] == "X") spans.emplace(event["name"], event["dur"]);
+  const json written = json::parse(ReadWholeFile(trace));
+  for (const json& event : written["traceEvents"]) {
+    if (event["ph"] == "X")
+      spans.emplace(event["name"].get<std::string>(), event["dur"].get<double>());
   }
   for (const json& each : result.file["switches"]) {
     const std::string name =

@@ -173,5 +173,14 @@ TEST(SideEvents, KeepTheirOrderInTimeAndCountWhatDoesNotFit) {
   EXPECT_EQ(events.lost(), 2u);
 }
 
+TEST(SideEvents, HaveRoomForAsManyStartsAsWereAskedFor) {
+  SideEvents events(SideEvents::kCapacity * 3);
+  for (uint32_t i = 0; i < 12; ++i) events.Add(i, abi::TraceEvent::kSipiIgnored, i);
+  EXPECT_EQ(events.lost(), 0u);
+  HostLog log(events.capacity());
+  events.CopyTo(log);
+  EXPECT_EQ(log.records().size(), 12u);
+}
+
 }  // namespace
 }  // namespace sipi

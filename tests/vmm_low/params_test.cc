@@ -136,6 +136,18 @@ TEST(NeedsOf, RingsGrowWithWhatAScenarioDoes) {
   EXPECT_GE(NeedsOf(scale).percpu_records, 2u * 100 * 10);
 }
 
+TEST(StartupsPerCpu, CountHowOftenACpuComesBack) {
+  EXPECT_EQ(StartupsPerCpu(Config(FlatTopology(4))), 1u);
+  RunConfig smt = ServiceConfig(4, abi::Scenario::kSmt);
+  smt.scenario_knobs.approaches = 0x7f;
+  smt.scenario_knobs.rounds = 2;
+  EXPECT_EQ(StartupsPerCpu(smt), 15u);
+  RunConfig one = ServiceConfig(4, abi::Scenario::kHotplug);
+  one.scenario_knobs.hotplug_cpu = 2;
+  one.scenario_knobs.rounds = 9;
+  EXPECT_EQ(StartupsPerCpu(one), 10u);
+}
+
 TEST(NeedsOf, EvenTheLargestRunFitsBelowTheHole) {
   for (const uint32_t cpus : {1u, 64u, 1024u, 4096u}) {
     for (const abi::Scenario scenario :

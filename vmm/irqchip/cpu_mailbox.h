@@ -43,7 +43,8 @@ class alignas(128) CpuMailbox {
   };
   using VectorWords = std::array<uint64_t, 4>;
 
-  explicit CpuMailbox(bool bsp) : startup_(bsp) {}
+  explicit CpuMailbox(bool bsp, size_t side_events = SideEvents::kCapacity)
+      : startup_(bsp), side_events_(side_events) {}
 
   // --- Any thread. Each leaves a message and kicks; the result says what the kick took.
   WakeKind Post(uint32_t work);

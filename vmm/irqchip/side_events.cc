@@ -7,7 +7,8 @@ namespace sipi {
 
 void SideEvents::CopyTo(HostLog& log) const {
   std::vector<abi::TraceRecord> records;
-  for (const Entry& entry : entries_) {
+  for (size_t i = 0; i < capacity_; ++i) {
+    const Entry& entry = entries_[i];
     const abi::TraceEvent event = entry.event.load(std::memory_order_acquire);
     if (event == abi::TraceEvent::kNone) continue;
     records.push_back({.tsc = entry.tsc.load(std::memory_order_relaxed),

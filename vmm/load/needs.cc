@@ -12,7 +12,7 @@ namespace {
 // All rings together: what leaves room for the rest in a guest's first 3 GiB; the simulator's
 // memory is address space only until it is touched.
 constexpr uint64_t kRingBudgetBytes = uint64_t{1} << 30;
-constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{4} << 30;
+constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{32} << 30;
 
 // Threads and their stacks, run queues, rcu_data: per CPU; and what there is once.
 constexpr uint64_t kHeapBytes = uint64_t{16} << 20;
@@ -66,7 +66,19 @@ uint64_t WorkRecords(const RunConfig& config) {
   }
 }
 
+constexpr uint64_t kMostStartups = 10'000;
+constexpr uint64_t kTortureMsPerStartup = 50;
+
 }  // namespace
+
+uint32_t StartupsPerCpu(const RunConfig& config) {
+  uint64_t startups = 1 + Operations(config) / 2 / config.topology.cpu_count();
+  if (config.scenario_knobs.hotplug_cpu != 0) startups = 1 + Operations(config) / 2;
+  if (config.scenario == abi::Scenario::kTorture) {
+    startups += config.scenario_knobs.duration_ms / kTortureMsPerStartup;
+  }
+  return static_cast<uint32_t>(std::min(startups, kMostStartups));
+}
 
 ArenaNeeds NeedsOf(const RunConfig& config) {
   ArenaNeeds needs;

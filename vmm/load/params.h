@@ -40,6 +40,10 @@ struct ArenaNeeds {
 // too large for a guest's RAM; what does not fit then counts as lost (guest/abi/trace.h).
 ArenaNeeds NeedsOf(const RunConfig& config);
 
+// How often a CPU may be started in such a run: once, and each time that it comes back. Bounded, as
+// the host keeps a log of each; at least 1.
+uint32_t StartupsPerCpu(const RunConfig& config);
+
 // The guest maps its first 4 GiB, so all of it lies below the RAM's hole at 3 GiB: the ring sizes
 // of NeedsOf see to it up to 4,096 CPUs.
 ArenaLayout PlanArena(const ArenaNeeds& needs);

@@ -44,7 +44,10 @@ Machine::Machine(MachineOptions options)
       log_(kMainLogRecords),
       threads_(options_.topology.cpu_count()),
       sequencer_log_(SequencerLogRecords(options_)) {
-  for (uint32_t cpu = 0; cpu < cpus(); ++cpu) mailboxes_.emplace_back(/*bsp=*/cpu == 0);
+  const size_t side_events = SideEvents::kCapacity * size_t{options_.startups_per_cpu};
+  for (uint32_t cpu = 0; cpu < cpus(); ++cpu) {
+    mailboxes_.emplace_back(/*bsp=*/cpu == 0, side_events);
+  }
   serial_output_ = MakeOutputStage(options_.serial_fd, options_.serial_buffer_bytes);
   serial_ = std::make_unique<Serial16550>(*serial_output_);
   world_.events = this;
@@ -185,7 +188,8 @@ absl::Status Machine::MakeAp(CpuNumber cpu) {
     return absl::Status(vcpu.status().code(), absl::StrCat("vCPU ", cpu.value + 1, " of ", cpus(),
                                                            ": ", vcpu.status().message()));
   }
-  std::unique_ptr<VcpuThread> thread = NewThread(cpu, kApLogRecords);
+  std::unique_ptr<VcpuThread> thread =
+      NewThread(cpu, kApLogRecords * size_t{options_.startups_per_cpu});
   thread->Adopt(std::move(*vcpu));
   VcpuThread& launched = *thread;
   threads_[cpu.value] = std::move(thread);

@@ -61,6 +61,8 @@ struct MachineOptions {
   std::string kvm_device = "/dev/kvm";
   std::optional<BoardOptions> board;
   bool kvm_icr = false;  // RunConfig::kvm_icr
+  // How often an AP may be started, for the sizes of what is kept of each start.
+  uint32_t startups_per_cpu = 1;
 
   // Tests only.
   std::shared_ptr<const IoctlHook> ioctl_hook;         // makes an ioctl fail

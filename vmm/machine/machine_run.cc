@@ -148,7 +148,7 @@ std::vector<HostTrack> Machine::Tracks() {
     if (threads_[cpu] != nullptr) tracks.push_back({track, &threads_[cpu]->log()});
     const SideEvents& side = mailboxes_[cpu].side_events();
     if (side.empty()) continue;
-    side_logs_.push_back(std::make_unique<HostLog>(SideEvents::kCapacity));
+    side_logs_.push_back(std::make_unique<HostLog>(side.capacity()));
     side.CopyTo(*side_logs_.back());
     tracks.push_back({track, side_logs_.back().get()});
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "vmm/base/status_macros.h"
+#include "vmm/load/params.h"
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/guest_image.h"
 #include "vmm/machine/machine.h"
@@ -29,6 +30,7 @@ MachineOptions OptionsOf(const RunConfig& config) {
   options.serial_fd = config.serial_fd;
   options.kvm_device = config.kvm_device;
   options.kvm_icr = config.kvm_icr;
+  options.startups_per_cpu = StartupsPerCpu(config);
   return options;
 }
 
