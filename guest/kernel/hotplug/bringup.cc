@@ -7,6 +7,7 @@
 #include "guest/kernel/hotplug/step_calls.h"
 #include "guest/kernel/kick.h"
 #include "guest/kernel/smpboot.h"
+#include "guest/kernel/tree.h"
 #include "guest/sequence/driver.h"
 
 namespace sipi {
