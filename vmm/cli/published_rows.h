@@ -30,9 +30,9 @@ inline constexpr PublishedRow kPublishedRows[] = {
     {"server-128", "kick+reuse", 30 * kPublishedMs, true},
 };
 
-// SMT switched on machines with eight threads a core: "cpu/hotplug: expedite RCU when toggling SMT",
-// 2026. The largest was given as 40 to 55 minutes (and "about one hour") and 5 to 6 minutes, without
-// the direction: the middle stands here, beside the way off.
+// SMT switched on machines with eight threads a core: "cpu/hotplug: expedite RCU when toggling
+// SMT", 2026. The largest was given as 40 to 55 minutes (and "about one hour") and 5 to 6 minutes,
+// without the direction: the middle stands here, beside the way off.
 struct PublishedSmtRow {
   const char* profile;
   bool off;        // down to one thread a core; else back to all

@@ -11,8 +11,8 @@
 
 namespace sipi {
 
-// What one machine's switches took: {off, expedited} to ns. One run per profile: the simulator has no
-// chance in it where a profile has no jitter.
+// What one machine's switches took: {off, expedited} to ns. One run per profile: the simulator has
+// no chance in it where a profile has no jitter.
 using SmtTimes = std::map<std::pair<bool, bool>, int64_t>;
 
 // Errors as RunMachine's; Internal where a switch did not end or a CPU failed.
