@@ -1,6 +1,6 @@
-// CPU hotplug: one table of steps, as in Linux's kernel/cpu.c, and the executor of plain bring-up. A
-// step is entered by storing its number in the CPU's slot and tracing it, before its callback runs.
-// With KernelKnobs::services the steps are walked by guest/kernel/hotplug.
+// CPU hotplug: one table of steps, as in Linux's kernel/cpu.c, and the executor of plain bring-up.
+// A step is entered by storing its number in the CPU's slot and tracing it, before its callback
+// runs. With KernelKnobs::services the steps are walked by guest/kernel/hotplug.
 #pragma once
 
 #include <span>

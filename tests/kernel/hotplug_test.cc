@@ -2,14 +2,11 @@
 // many grace periods each operation waits for.
 #include "guest/kernel/hotplug/hotplug.h"
 
-#include <algorithm>
-#include <set>
-
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/smp_call.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/kernel/sched/wait.h"
-#include "tests/kernel/kernel_machine.h"
+#include "tests/kernel/hotplug_timeline.h"
 
 namespace sipi {
 namespace {
@@ -18,41 +15,6 @@ using abi::CpuhpState;
 using abi::TraceEvent;
 
 constexpr CpuNumber kCpu2{2};
-
-// Of all CPUs in the order of their clocks, which the simulated machine's CPUs share.
-std::vector<abi::TraceRecord> Timeline(KernelMachine& machine) {
-  std::vector<abi::TraceRecord> all;
-  for (uint32_t cpu = 0; cpu < machine.machine().size(); ++cpu) {
-    const std::vector<abi::TraceRecord> one = machine.Trace(cpu);
-    all.insert(all.end(), one.begin(), one.end());
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.tsc < b.tsc; });
-  return all;
-}
-
-// What happened between two events of that kind, the n-th counted from 0.
-struct Span {
-  uint32_t syncs = 0;
-  std::vector<uint32_t> states;  // entered by the CPU
-};
-
-std::vector<Span> Operations(KernelMachine& machine, TraceEvent begin, TraceEvent end) {
-  std::vector<Span> spans;
-  bool inside = false;
-  for (const abi::TraceRecord& record : Timeline(machine)) {
-    if (record.event == begin) {
-      inside = true;
-      spans.emplace_back();
-    }
-    if (inside && record.event == TraceEvent::kSyncBegin) ++spans.back().syncs;
-    if (inside && record.event == TraceEvent::kCpuhpEnter) {
-      spans.back().states.push_back(record.value);
-    }
-    if (record.event == end) inside = false;
-  }
-  return spans;
-}
 
 void WaitUntilSettled(Kernel& kernel) {
   for (uint32_t i = 0; i < 1000 && !HotplugSettled(kernel); ++i) SleepJiffies(1);
@@ -133,136 +95,6 @@ TEST(Hotplug, GracePeriodsOfOneOperation) {
     const uint32_t waits = steps == abi::HotplugSteps::kX86 ? 2 : 3;
     EXPECT_EQ(per_operation, std::vector<uint32_t>(6, waits));
   }
-}
-
-// The states in which a CPU can stay, and the steps that a failure can be asked for.
-constexpr uint32_t kCanFailUp[] = {1, 43, 58, 82, 83, 84, 147, 188, 234};
-constexpr uint32_t kCanFailDown[] = {142, 147, 188, 234};
-
-CpuhpState StateOf(uint32_t number) { return static_cast<CpuhpState>(number); }
-
-// What CPU 2 entered in the last operation.
-std::vector<uint32_t> LastStates(KernelMachine& machine) {
-  return Operations(machine, TraceEvent::kHotplugBegin, TraceEvent::kHotplugEnd).back().states;
-}
-
-// A walk up to the failing step and back: the states that it undoes are those it entered, reversed.
-TEST(HotplugFailure, G11EachStepUpIsUndoneInReverseOnce) {
-  for (const uint32_t state : kCanFailUp) {
-    SCOPED_TRACE(state);
-    KernelOptions options;
-    options.cpus = 4;
-    KernelMachine machine(options);
-    machine.Run([state](Kernel& kernel) {
-      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
-      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
-      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kStepFailed);
-      EXPECT_FALSE(CpuOnline(kernel, kCpu2));
-      EXPECT_EQ(kernel.slots[2].sync_state, static_cast<uint32_t>(abi::SyncState::kDead));
-      rcu::Synchronize(kernel);
-      rcu::SynchronizeExpedited(kernel);
-    });
-    const std::vector<uint32_t> states = LastStates(machine);
-    const auto top = std::find(states.begin(), states.end(), state);
-    ASSERT_NE(top, states.end());
-    const std::set<uint32_t> up(states.begin(), top + 1);
-    EXPECT_EQ(up.size(), static_cast<size_t>(top - states.begin()) + 1) << "entered once";
-    std::vector<uint32_t> down(top + 1, states.end());
-    EXPECT_TRUE(std::is_sorted(down.rbegin(), down.rend()));
-    EXPECT_EQ(std::set<uint32_t>(down.begin(), down.end()).size(), down.size());
-    EXPECT_EQ(down.back(), 0u) << "where it was";
-  }
-}
-
-TEST(HotplugFailure, G11TheNextTryWorks) {
-  KernelOptions options;
-  options.cpus = 4;
-  options.ring_records = 1 << 16;
-  KernelMachine machine(options);
-  machine.Run([](Kernel& kernel) {
-    for (const uint32_t state : kCanFailUp) {
-      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
-      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
-      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kStepFailed);
-      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone) << state;
-    }
-    for (const uint32_t state : kCanFailDown) {
-      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
-      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kStepFailed);
-      EXPECT_TRUE(CpuOnline(kernel, kCpu2) && CpuActive(kernel, kCpu2));
-      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
-      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
-    }
-    rcu::Synchronize(kernel);
-  });
-}
-
-TEST(HotplugFailure, G11EachStepDownIsRedone) {
-  for (const uint32_t state : kCanFailDown) {
-    SCOPED_TRACE(state);
-    KernelOptions options;
-    options.cpus = 4;
-    KernelMachine machine(options);
-    machine.Run([state](Kernel& kernel) {
-      EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(state)), Error::kNone);
-      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kStepFailed);
-      EXPECT_EQ(kernel.slots[2].cpuhp_state, static_cast<uint32_t>(CpuhpState::kOnline));
-    });
-    const std::vector<uint32_t> states = LastStates(machine);
-    // Down to the failing step, then up again by the same ones.
-    const auto bottom = std::min_element(states.begin(), states.end());
-    EXPECT_TRUE(std::is_sorted(bottom, states.end()));
-    EXPECT_TRUE(std::is_sorted(std::make_reverse_iterator(bottom), states.rend()));
-    if (state == 234) {
-      EXPECT_TRUE(states.empty());
-    } else {
-      EXPECT_EQ(*bottom, state);
-    }
-  }
-}
-
-TEST(HotplugFailure, G11PartOfTheWay) {
-  KernelOptions options;
-  options.cpus = 4;
-  KernelMachine machine(options);
-  machine.Run([](Kernel& kernel) {
-    EXPECT_EQ(CpuDown(kernel, kCpu2, StateOf(150)), Error::kNone);
-    EXPECT_TRUE(CpuOnline(kernel, kCpu2));
-    EXPECT_FALSE(CpuActive(kernel, kCpu2));
-    EXPECT_EQ(CpuDown(kernel, kCpu2, StateOf(50)), Error::kNone);
-    EXPECT_FALSE(CpuOnline(kernel, kCpu2));
-    EXPECT_EQ(kernel.slots[2].prepare_state, 50u);
-    // PREPARE teardowns can fail where the CPU is off already.
-    EXPECT_EQ(InjectFailure(kernel, kCpu2, StateOf(43)), Error::kNone);
-    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kStepFailed);
-    EXPECT_EQ(kernel.slots[2].prepare_state, 50u);
-    EXPECT_EQ(CpuUp(kernel, kCpu2, StateOf(147)), Error::kNone);
-    EXPECT_TRUE(CpuOnline(kernel, kCpu2));
-    EXPECT_FALSE(CpuActive(kernel, kCpu2));
-    EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
-    EXPECT_TRUE(CpuActive(kernel, kCpu2));
-    for (const uint32_t state : {1u, 82u, 84u, 85u, 100u, 141u, 142u, 236u}) {
-      EXPECT_EQ(CpuDown(kernel, kCpu2, StateOf(state)), Error::kInvalid) << state;
-      EXPECT_EQ(CpuUp(kernel, kCpu2, StateOf(state)), Error::kInvalid) << state;
-    }
-    EXPECT_EQ(CpuDown(kernel, kBootCpu, CpuhpState::kOffline), Error::kInvalid);
-    EXPECT_EQ(CpuUp(kernel, CpuNumber(4), CpuhpState::kOnline), Error::kInvalid);
-  });
-}
-
-TEST(HotplugFailure, G11WhatCannotFailIsRefused) {
-  KernelOptions options;
-  options.cpus = 4;
-  KernelMachine machine(options);
-  machine.Run([](Kernel& kernel) {
-    for (uint32_t state = 0; state < 240; ++state) {
-      const bool can = std::count(std::begin(kCanFailDown), std::end(kCanFailDown), state) != 0;
-      const Error error = InjectFailure(kernel, kCpu2, StateOf(state));
-      EXPECT_EQ(error, can ? Error::kNone : Error::kInvalid) << state;
-      ClearFailure(kernel, kCpu2);
-    }
-    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
-  });
 }
 
 // Every offline waits for that CPU's own "dead": after it nothing of the CPU happens, and its own
@@ -449,7 +281,8 @@ TEST(Hotplug, G12AReaderWhoseCpuIsGone) {
                                  EXPECT_TRUE(SetAffinity(*CurrentThread(), 2));
                                  rcu::ReadLock();
                                  s.inside.Store(1, std::memory_order_release);
-                                 // The CPU's hotplug thread takes the CPU from it, and sends it away.
+                                 // The CPU's hotplug thread takes the CPU from it, and sends it
+                                 // away.
                                  while (s.may_leave.Load(std::memory_order_acquire) == 0)
                                    platform::DelayUs(50);
                                  s.left.Store(1, std::memory_order_release);

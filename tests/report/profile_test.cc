@@ -24,8 +24,8 @@ std::string ErrorOf(absl::string_view json) {
 }
 
 TEST(Profile, BuiltInOnesLoadUnderTheirNames) {
-  EXPECT_THAT(BuiltinProfileNames(),
-              ElementsAre("native", "haswell-28", "skylake-96", "server-128"));
+  EXPECT_THAT(BuiltinProfileNames(), ElementsAre("native", "haswell-28", "skylake-96", "server-128",
+                                                 "ppc64-400", "ppc64-960", "ppc64-1920"));
   for (const std::string& name : BuiltinProfileNames()) {
     const absl::StatusOr<Profile> profile = LoadProfile(name);
     ASSERT_TRUE(profile.ok()) << profile.status();
@@ -178,7 +178,7 @@ TEST(Profile, UnknownNameListsTheNames) {
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(status.message(),
             "there is no profile \"skylake\"; choose one of native, haswell-28, skylake-96, "
-            "server-128, or name a file that ends in .json");
+            "server-128, ppc64-400, ppc64-960, ppc64-1920, or name a file that ends in .json");
 }
 
 TEST(Profile, FilesAreNamedInErrors) {

@@ -1,6 +1,8 @@
 // `sipi bench published`: each published row beside what the simulator makes of its profile.
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "vmm/cli/messages.h"
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/published_rows.h"
+#include "vmm/cli/published_smt.h"
 #include "vmm/cli/run_flags.h"
 #include "vmm/machine/run.h"
 #include "vmm/report/table.h"
@@ -46,6 +49,34 @@ absl::StatusOr<int64_t> Simulate(const PublishedRow& row, uint32_t runs, StopReq
   return Summarize(std::move(times))->median;
 }
 
+std::string ErrorPercent(int64_t simulated_ns, int64_t published_ns) {
+  return absl::StrFormat("%+.1f", static_cast<double>(simulated_ns - published_ns) * 100 /
+                                      static_cast<double>(published_ns));
+}
+
+absl::StatusOr<std::string> SmtRows(StopRequest& stop) {
+  TextTable table({{"profile", Align::kLeft},
+                   {"SMT", Align::kLeft},
+                   {"grace periods", Align::kLeft},
+                   {"published s"},
+                   {"simulated s"},
+                   {"error %"},
+                   {"", Align::kLeft}});
+  std::map<std::string, SmtTimes> by_profile;
+  for (const PublishedSmtRow& row : kPublishedSmtRows) {
+    if (!by_profile.contains(row.profile)) {
+      ASSIGN_OR_RETURN(by_profile[row.profile], SimulateSmt(row.profile, stop));
+    }
+    const int64_t simulated_ns = by_profile[row.profile].at({row.off, row.expedited});
+    table.AddRow({row.profile, row.off ? "off" : "on", row.expedited ? "expedited" : "normal",
+                  absl::StrFormat("%.1f", static_cast<double>(row.published_ns) / 1e9),
+                  absl::StrFormat("%.1f", static_cast<double>(simulated_ns) / 1e9),
+                  ErrorPercent(simulated_ns, row.published_ns),
+                  row.fitted ? "fitted" : "predicted"});
+  }
+  return table.Render();
+}
+
 }  // namespace
 
 int PublishedCommand(uint32_t runs) {
@@ -64,17 +95,21 @@ int PublishedCommand(uint32_t runs) {
       Say(simulated.status());
       return static_cast<int>(ExitCodeOf(simulated.status()));
     }
-    const double error = static_cast<double>(*simulated - row.published_ns) * 100 /
-                         static_cast<double>(row.published_ns);
     table.AddRow({row.profile, row.strategy, absl::StrCat(row.published_ns / kPublishedMs),
-                  Milliseconds(*simulated), absl::StrFormat("%+.1f", error),
+                  Milliseconds(*simulated), ErrorPercent(*simulated, row.published_ns),
                   row.fitted ? "fitted" : "predicted"});
+  }
+  const absl::StatusOr<std::string> smt = SmtRows(stop);
+  if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
+  if (!smt.ok()) {
+    Say(smt.status());
+    return static_cast<int>(ExitCodeOf(smt.status()));
   }
   const bool printed = Print(absl::StrCat(
       "Published bring-up times, and the simulator with the profile of that machine; medians of ",
       runs,
       " seeds.\nFitted: the profile's figures were taken from this row (docs/profiles.md).\n\n",
-      table.Render()));
+      table.Render(), "\nSMT switched, a core's threads being eight:\n\n", *smt));
   return static_cast<int>(printed ? ExitCode::kOk : ExitCode::kError);
 }
 

@@ -323,6 +323,9 @@ void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
 
 absl::Status SetServices(const RawServices& raw, ServiceUse use, bool time_limit_given,
                          RunConfig& config) {
+  // The profile's kernel, unless a flag says otherwise.
+  config.kernel.hz = std::max(config.profile.tick_hz, 24u);
+  config.kernel.hotplug_steps = config.profile.hotplug_steps;
   RETURN_IF_ERROR(SetKernel(raw, config.kernel));
   config.scenario_knobs.seed = config.seed;
   RETURN_IF_ERROR(SetScenarioKnobs(raw, use, config));

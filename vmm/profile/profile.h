@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "guest/abi/scenario.h"
 
 namespace sipi {
 
@@ -34,6 +35,8 @@ struct Profile {
       0;  // length of one CPU's timer and delay calibration; 0: the default window
   int64_t init_delay_us = 0;  // default of --init-delay-us
   uint32_t tick_hz = 250;
+  // Which of the kernel's hotplug steps wait for grace periods.
+  abi::HotplugSteps hotplug_steps = abi::HotplugSteps::kX86;
   std::string topology;  // default of --topology when --cpus is the machine's own, e.g.
                          // "sockets=2,cores=32,threads=2"
   uint32_t cpus = 0;     // the machine's own count; 0: any
@@ -44,7 +47,8 @@ struct Profile {
   }
 };
 
-// The profiles that ship with the tool: native, haswell-28, skylake-96, server-128.
+// The profiles that ship with the tool: native, haswell-28, skylake-96, server-128,
+// ppc64-400, ppc64-960, ppc64-1920.
 std::vector<std::string> BuiltinProfileNames();
 
 // `name` is a built-in name or, if it holds a '/' or ends in ".json", a file. Errors: NotFound

@@ -35,9 +35,9 @@ constexpr std::array<LatencyKey, 8> kLatencies = {{
     {"sched_domains", &Profile::sched_domains},
     {"ipi", &Profile::ipi},
 }};
-constexpr std::array<const char*, 8> kOtherKeys = {"schema",         "name",          "description",
-                                                   "calibration_us", "init_delay_us", "tick_hz",
-                                                   "topology",       "cpus"};
+constexpr std::array<const char*, 9> kOtherKeys = {
+    "schema",  "name",     "description", "calibration_us", "init_delay_us",
+    "tick_hz", "topology", "cpus",        "hotplug_steps"};
 
 // One key of the file that is being read.
 struct Field {
@@ -132,6 +132,10 @@ absl::Status ReadOther(const json& value, const Field& field, Profile& profile) 
   } else if (key == "tick_hz") {
     ASSIGN_OR_RETURN(const int64_t hz, ReadWhole(value, field, 1, kMaxTickHz));
     profile.tick_hz = static_cast<uint32_t>(hz);
+  } else if (key == "hotplug_steps") {
+    ASSIGN_OR_RETURN(const std::string steps, ReadText(value, field));
+    if (steps != "x86" && steps != "pseries") return field.Error("must be \"x86\" or \"pseries\"");
+    profile.hotplug_steps = steps == "x86" ? abi::HotplugSteps::kX86 : abi::HotplugSteps::kPseries;
   } else if (key == "cpus") {
     ASSIGN_OR_RETURN(const int64_t cpus, ReadWhole(value, field, 0, kMaxCpus));
     profile.cpus = static_cast<uint32_t>(cpus);

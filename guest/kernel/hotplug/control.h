@@ -6,7 +6,8 @@
 namespace sipi {
 
 // Keeps the running thread on one CPU, which is not `target`, for as long as it is control thread:
-// step callbacks get that CPU's PerCpu and may sleep. The write lock sees to it that it stays online.
+// step callbacks get that CPU's PerCpu and may sleep. The write lock sees to it that it stays
+// online.
 class ControlThread {
  public:
   explicit ControlThread(CpuNumber target);
@@ -18,8 +19,8 @@ class ControlThread {
   uint32_t affinity_;
 };
 
-// May an operation end in this state? (Linux: cpuhp_step::cant_stop, and the states in which a CPU is
-// on its way with interrupts off.)
+// May an operation end in this state? (Linux: cpuhp_step::cant_stop, and the states in which a CPU
+// is on its way with interrupts off.)
 bool CanStopAt(abi::CpuhpState state);
 
 // From the idle loop to `target` in PREPARE: TEARDOWN, then PREPARE teardowns. Control thread.

@@ -1,6 +1,6 @@
-// How a control thread waits for another CPU's word: it looks for a millisecond, then sleeps between
-// looks, as Linux does (cpuhp_wait_for_sync_state). Other threads run meanwhile, and RCU sees this CPU
-// quiescent.
+// How a control thread waits for another CPU's word: it looks for a millisecond, then sleeps
+// between looks, as Linux does (cpuhp_wait_for_sync_state). Other threads run meanwhile, and RCU
+// sees this CPU quiescent.
 #pragma once
 
 #include "guest/kernel/sched/time.h"

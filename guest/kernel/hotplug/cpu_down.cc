@@ -1,5 +1,5 @@
-// One CPU down. Its own thread undoes the ONLINE section; then all CPUs are stopped and it undoes its
-// STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
+// One CPU down. Its own thread undoes the ONLINE section; then all CPUs are stopped and it undoes
+// its STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
 #include "guest/kernel/call.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/hotplug/ap_idle.h"
@@ -29,9 +29,10 @@ void DieOnStopper(void* argument) {
 }  // namespace
 
 Error TakeCpuDead(Kernel& kernel, CpuNumber cpu) {
-  // Linux stops all CPUs here. In this kernel nobody relies on that: call lists close by the exchange
-  // that empties them, run queues under their lock, and grace periods look at leaves, not at the
-  // online mask. So only the CPU itself is stopped: its stopper thread comes before all others.
+  // Linux stops all CPUs here. In this kernel nobody relies on that: call lists close by the
+  // exchange that empties them, run queues under their lock, and grace periods look at leaves, not
+  // at the online mask. So only the CPU itself is stopped: its stopper thread comes before all
+  // others.
   StopOneCpu(kernel, cpu, DieOnStopper, &kernel.percpu(cpu));
   return SyncStateOf(kernel, cpu) <= SyncState::kShouldDie ? Error::kNone : Error::kTimeoutDead;
 }

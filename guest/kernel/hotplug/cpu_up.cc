@@ -1,5 +1,5 @@
-// One CPU up. The control thread runs the PREPARE section, which ends with the CPU in its idle loop,
-// and has the CPU's own thread run the ONLINE section.
+// One CPU up. The control thread runs the PREPARE section, which ends with the CPU in its idle
+// loop, and has the CPU's own thread run the ONLINE section.
 #include "guest/kernel/hotplug/ap_idle.h"
 #include "guest/kernel/hotplug/control.h"
 #include "guest/kernel/hotplug/step_ops.h"
@@ -55,8 +55,8 @@ Error CpuUpLocked(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
 
 Error CpuUp(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
   Hotplug& hotplug = *kernel.hotplug;
-  // Its memory node comes online first (Linux: try_online_node): a lock of its own, and where it has
-  // been quiet a grace period of its own.
+  // Its memory node comes online first (Linux: try_online_node): a lock of its own, and where it
+  // has been quiet a grace period of its own.
   hotplug.mem_lock.WriteLock();
   hotplug.mem_lock.WriteUnlock();
   hotplug.add_remove.Lock();

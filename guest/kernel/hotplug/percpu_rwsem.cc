@@ -15,8 +15,8 @@ platform::Atomic<uint32_t>& PercpuRwsem::Own() {
   return counts_[platform::ThisCpu().cpu.value].value;
 }
 
-// Counts itself in, then looks at the door: the writer shuts it, then looks at the counts. Preemption
-// disabled.
+// Counts itself in, then looks at the door: the writer shuts it, then looks at the counts.
+// Preemption disabled.
 bool PercpuRwsem::EnterSlowly() {
   Own().FetchAdd(1, std::memory_order_seq_cst);
   if (block_.Load(std::memory_order_seq_cst) == 0) return true;

@@ -1,11 +1,11 @@
 // A reader-writer semaphore whose readers touch only a word of their own CPU, as long as nobody
 // writes (Linux: kernel/locking/percpu-rwsem.c). A writer first takes the readers' fast path away,
-// which costs a grace period where rcu_sync is idle, then shuts the door and waits until all readers
-// have left.
+// which costs a grace period where rcu_sync is idle, then shuts the door and waits until all
+// readers have left.
 //
-// The count of one CPU says nothing: a reader may leave on another CPU than it came in. The sum over
-// all CPUs does, once nobody can come in: a reader that finds the door shut takes itself back on the
-// very word that it counted itself into.
+// The count of one CPU says nothing: a reader may leave on another CPU than it came in. The sum
+// over all CPUs does, once nobody can come in: a reader that finds the door shut takes itself back
+// on the very word that it counted itself into.
 #pragma once
 
 #include "guest/kernel/hotplug/rcu_sync.h"

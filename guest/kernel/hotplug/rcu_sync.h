@@ -1,4 +1,5 @@
-// rcu_sync in the kernel: the machine of rcu_sync_machine.h with its lock, its waits and its callback.
+// rcu_sync in the kernel: the machine of rcu_sync_machine.h with its lock, its waits and its
+// callback.
 #pragma once
 
 #include "guest/kernel/hotplug/rcu_sync_machine.h"

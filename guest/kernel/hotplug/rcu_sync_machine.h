@@ -1,6 +1,7 @@
-// The states of rcu_sync (Linux: kernel/rcu/sync.c): whether the readers of something may take their
-// fast path, which is safe as soon as a grace period has passed since somebody wanted them not to.
-// Plain data, no waiting: the caller holds a lock around each call and does what it is told.
+// The states of rcu_sync (Linux: kernel/rcu/sync.c): whether the readers of something may take
+// their fast path, which is safe as soon as a grace period has passed since somebody wanted them
+// not to. Plain data, no waiting: the caller holds a lock around each call and does what it is
+// told.
 //
 //            Enter                    GpPassed
 //   IDLE ------------> ENTER -------------------------> PASSED <--------+

@@ -17,8 +17,8 @@ struct CpuHotplug {
   platform::Atomic<uint32_t> active{0};
   platform::Atomic<uint32_t> dying{0};
 
-  // A step that is to fail once (Linux: hotplug/fail), or always (Fault::kFailStep); kNoState: none.
-  // Guarded by Hotplug::cpus_lock, as the request is.
+  // A step that is to fail once (Linux: hotplug/fail), or always (Fault::kFailStep); kNoState:
+  // none. Guarded by Hotplug::cpus_lock, as the request is.
   uint32_t fail = kNoState;
   bool fail_always = false;
 

@@ -1,5 +1,5 @@
-// What a walk (walk.h) does with the kernel's steps: enters states in slot and timeline, fails where
-// a test or a fault asks for it, runs the callbacks.
+// What a walk (walk.h) does with the kernel's steps: enters states in slot and timeline, fails
+// where a test or a fault asks for it, runs the callbacks.
 #pragma once
 
 #include "guest/kernel/hotplug/state.h"
