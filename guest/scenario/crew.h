@@ -1,0 +1,69 @@
+// The threads of a scenario: made one by one, let go together, told to stop, waited for.
+#pragma once
+
+#include "guest/kernel/alloc.h"
+#include "guest/kernel/sched/wait.h"
+
+namespace sipi {
+
+class Crew;
+
+// One thread of a crew; scenarios derive from it. In the kernel's memory (alloc.h).
+struct CrewMember {
+  Crew* crew = nullptr;
+  uint32_t index = 0;
+  void (*run)(CrewMember& self) = nullptr;  // the thread ends where it returns
+};
+
+class Crew {
+ public:
+  explicit Crew(Kernel& kernel) : kernel_(kernel) {}
+
+  Kernel& kernel() { return kernel_; }
+
+  // Thread context. `spec` gives name, index, CPU and priority; the rest of it is set here.
+  void Spawn(CrewMember& member, ThreadSpec spec) {
+    member.crew = this;
+    member.index = spec.index;
+    spec.function = &Crew::Main;
+    spec.argument = &member;
+    present_.FetchAdd(1, std::memory_order_seq_cst);
+    SpawnThread(kernel_, spec);
+  }
+
+  // Members that called AwaitStart() go on.
+  void Start() { started_.CompleteAll(kernel_); }
+  void AwaitStart() { started_.Wait(); }
+
+  // Members are to end soon. Any context.
+  void Stop() { stop_.Store(1, std::memory_order_seq_cst); }
+  bool stopping() { return stop_.Load(std::memory_order_acquire) != 0; }
+
+  // Returns when every member has ended. Thread context, not a member.
+  void Join() {
+    gone_.Wait([this] { return present_.Load(std::memory_order_seq_cst) == 0; });
+  }
+
+ private:
+  static void Main(void* argument) {
+    auto& member = *static_cast<CrewMember*>(argument);
+    member.run(member);
+    Crew& crew = *member.crew;
+    if (crew.present_.FetchAdd(~0u, std::memory_order_seq_cst) == 1) {
+      crew.gone_.WakeAll(crew.kernel_);
+    }
+  }
+
+  Kernel& kernel_;
+  platform::Atomic<uint32_t> present_{0};
+  platform::Atomic<uint32_t> stop_{0};
+  Completion started_;
+  WaitQueue gone_;
+};
+
+// A crew in the kernel's memory.
+inline Crew& MakeCrew(Kernel& kernel) {
+  return *new (Allocate(kernel, sizeof(Crew))) Crew(kernel);
+}
+
+}  // namespace sipi

@@ -1,0 +1,146 @@
+// rcuscale: each writer waits for one grace period after the other. A writer's measurements count
+// from kScaleBegin, when all writers run, to kScaleEnd, when each has enough; a measurement is what
+// lies between kSyncBegin and kSyncEnd on the writer's CPU. RCU traces these two itself; with gp_async
+// they are traced here, around queueing a callback.
+#include "guest/kernel/rcu/rcu.h"
+#include "guest/kernel/rcu/read_side.h"
+#include "guest/kernel/sched/time.h"
+#include "guest/scenario/crew.h"
+#include "guest/scenario/rcu_scenarios.h"
+
+namespace sipi {
+namespace {
+
+constexpr uint32_t kAsyncMax = 1000;  // callbacks of a writer in flight (gp_async_max)
+// Where one writer is slow, the others do not go on for ever: their rings are not endless.
+constexpr uint32_t kMeasurementsFactor = 4;
+constexpr uint32_t kReadsPerLook = 64;
+
+struct Scale {
+  Kernel* kernel = nullptr;
+  uint32_t writers = 0;
+  uint32_t wanted = 0;  // measurements of each writer
+  platform::Atomic<uint32_t> started{0};
+  platform::Atomic<uint32_t> satisfied{0};  // writers that have enough
+  WaitQueue all_satisfied;
+
+  const abi::ScenarioKnobs& knobs() const { return kernel->params->scenario_knobs; }
+};
+
+struct AsyncHead : rcu::Head {
+  platform::Atomic<uint32_t> in_flight{0};
+};
+
+struct Member : CrewMember {
+  Scale* scale = nullptr;
+  AsyncHead* heads = nullptr;  // [kAsyncMax], with gp_async
+  uint32_t next_head = 0;
+};
+
+void AsyncDone(rcu::Head& head) {
+  static_cast<AsyncHead&>(head).in_flight.Store(0, std::memory_order_release);
+}
+
+// Queues a callback; where too many are in flight, after all of them have run.
+void QueueAsync(Member& self) {
+  Kernel& kernel = *self.scale->kernel;
+  AsyncHead& head = self.heads[self.next_head];
+  self.next_head = (self.next_head + 1) % kAsyncMax;
+  const auto kind = static_cast<uint32_t>(abi::GracePeriodKind::kNone);
+  platform::Trace(abi::TraceEvent::kSyncBegin, 0, kind);
+  if (head.in_flight.Load(std::memory_order_acquire) != 0) rcu::Barrier(kernel);
+  head.in_flight.Store(1, std::memory_order_relaxed);
+  rcu::Call(kernel, head, AsyncDone);
+  platform::Trace(abi::TraceEvent::kSyncEnd, 0, kind);
+}
+
+void Measure(Member& self) {
+  Kernel& kernel = *self.scale->kernel;
+  if (self.scale->knobs().async != 0) {
+    QueueAsync(self);
+  } else if (self.scale->knobs().expedited != 0) {
+    rcu::SynchronizeExpedited(kernel);
+  } else {
+    rcu::Synchronize(kernel);
+  }
+  CondResched();
+}
+
+// Grace periods that have ended so far, of the kind that is measured.
+uint32_t Batches(const Scale& scale) {
+  Kernel& kernel = *scale.kernel;
+  return static_cast<uint32_t>(scale.knobs().expedited != 0 ? rcu::ExpSeq(kernel)
+                                                            : rcu::GpSeq(kernel));
+}
+
+void Write(CrewMember& member) {
+  auto& self = static_cast<Member&>(member);
+  Scale& scale = *self.scale;
+  const auto index = static_cast<uint16_t>(self.index);
+  const auto all = [&scale](platform::Atomic<uint32_t>& count) {
+    return count.Load(std::memory_order_seq_cst) >= scale.writers;
+  };
+  self.crew->AwaitStart();
+  scale.started.FetchAdd(1, std::memory_order_seq_cst);
+  while (!all(scale.started)) Measure(self);
+  platform::Trace(abi::TraceEvent::kScaleBegin, index, Batches(scale));
+  for (uint32_t done = 0; !all(scale.satisfied);) {
+    if (done >= scale.wanted * kMeasurementsFactor) {
+      scale.all_satisfied.Wait([&] { return all(scale.satisfied); });
+      break;
+    }
+    Measure(self);
+    if (++done != scale.wanted) continue;
+    scale.satisfied.FetchAdd(1, std::memory_order_seq_cst);
+    if (all(scale.satisfied)) scale.all_satisfied.WakeAll(*scale.kernel);
+  }
+  platform::Trace(abi::TraceEvent::kScaleEnd, index, Batches(scale));
+  if (self.heads != nullptr) rcu::Barrier(*scale.kernel);
+}
+
+void Read(CrewMember& member) {
+  while (!member.crew->stopping()) {
+    for (uint32_t i = 0; i < kReadsPerLook; ++i) {
+      rcu::ReadLock();
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      rcu::ReadUnlock();
+    }
+    CondResched();
+  }
+}
+
+Member& MakeMember(Scale& scale, void (*run)(CrewMember&)) {
+  Member& member = *AllocateArray<Member>(*scale.kernel, 1);
+  member.scale = &scale;
+  member.run = run;
+  return member;
+}
+
+}  // namespace
+
+void RunRcuScale(Kernel& kernel) {
+  Scale& scale = *AllocateArray<Scale>(kernel, 1);
+  scale.kernel = &kernel;
+  const uint32_t cpus = kernel.params->cpu_count;
+  scale.writers = scale.knobs().writers != 0 ? scale.knobs().writers : cpus;
+  scale.wanted = scale.knobs().measurements != 0 ? scale.knobs().measurements : 1;
+  Crew& readers = MakeCrew(kernel);
+  for (uint32_t i = 0; i < scale.knobs().readers; ++i) {
+    readers.Spawn(MakeMember(scale, Read), {.name = "rcu_scale_rd/%", .index = i, .cpu = i % cpus});
+  }
+  Crew& writers = MakeCrew(kernel);
+  for (uint32_t i = 0; i < scale.writers; ++i) {
+    Member& writer = MakeMember(scale, Write);
+    if (scale.knobs().async != 0) writer.heads = AllocateArray<AsyncHead>(kernel, kAsyncMax);
+    writers.Spawn(writer, {.name = "rcu_scale_wr/%",
+                           .index = i,
+                           .cpu = i % cpus,
+                           .priority = Priority::kFifo});
+  }
+  writers.Start();
+  writers.Join();
+  readers.Stop();
+  readers.Join();
+}
+
+}  // namespace sipi

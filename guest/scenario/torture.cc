@@ -1,0 +1,131 @@
+// Torture's beginning and end: makes the threads, lets them run for as long as is asked for, waits
+// for them and sums up.
+//
+// Checks: every callback that was queued has run, and grace periods of both kinds have ended.
+#include "guest/scenario/torture.h"
+
+#include "guest/kernel/sched/time.h"
+#include "guest/scenario/rcu_scenarios.h"
+
+namespace sipi {
+namespace torture {
+namespace {
+
+constexpr uint32_t kTracedFailures = 8;  // of each thread
+constexpr uint32_t kDefaultMs = 1000;
+
+CallbackCount& Here(Torture& torture) {
+  return torture.callbacks[platform::ThisCpu().cpu.value];
+}
+
+// All members of TortureCounters are such words.
+void Add(abi::TortureCounters& sum, const abi::TortureCounters& part) {
+  auto* to = reinterpret_cast<uint64_t*>(&sum);
+  const auto* from = reinterpret_cast<const uint64_t*>(&part);
+  for (uint32_t i = 0; i < sizeof(sum) / sizeof(uint64_t); ++i) to[i] += from[i];
+}
+
+void AddTallies(Torture& torture, abi::TortureCounters& sum) {
+  for (const Actor* actor = torture.actors; actor != nullptr; actor = actor->next) {
+    Add(sum, actor->tally.counts);
+  }
+  for (uint32_t i = 0; i <= kPipeStages; ++i) {
+    sum.freed[i] = torture.freed[i].elements.Load(std::memory_order_seq_cst);
+  }
+  for (uint32_t i = 0; i < torture.cpus; ++i) {
+    sum.callbacks_queued += torture.callbacks[i].queued.Load(std::memory_order_seq_cst);
+    sum.callbacks_run += torture.callbacks[i].run.Load(std::memory_order_seq_cst);
+  }
+}
+
+void CheckEnd(abi::TortureCounters& sum, Tally& tally) {
+  using abi::TortureCheck;
+  if (sum.callbacks_queued != sum.callbacks_run) Fail(tally, TortureCheck::kLostCallback);
+  if (sum.gp_seq_end <= sum.gp_seq_begin) Fail(tally, TortureCheck::kGpHang);
+  if (sum.exp_seq_end <= sum.exp_seq_begin) Fail(tally, TortureCheck::kGpHang);
+  Add(sum, tally.counts);
+}
+
+Torture& Make(Kernel& kernel) {
+  const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
+  Torture& torture = *AllocateArray<Torture>(kernel, 1);
+  torture.kernel = &kernel;
+  torture.crew = &MakeCrew(kernel);
+  torture.cpus = kernel.params->cpu_count;
+  // rcutorture: one less than there are CPUs.
+  const uint32_t readers = torture.cpus > 1 ? torture.cpus - 1 : 1;
+  torture.readers = knobs.readers != 0 ? knobs.readers : readers;
+  torture.duration_us =
+      uint64_t{1000} * (knobs.duration_ms != 0 ? knobs.duration_ms : kDefaultMs);
+  torture.callbacks = AllocateArray<CallbackCount>(kernel, torture.cpus);
+  MakeElements(torture);
+  return torture;
+}
+
+}  // namespace
+
+void Fail(Tally& tally, abi::TortureCheck check) {
+  using abi::TortureCheck;
+  ++tally.counts.failures;
+  if (check == TortureCheck::kOrder) ++tally.counts.order_failures;
+  if (check == TortureCheck::kNesting) ++tally.counts.nesting_failures;
+  if (check == TortureCheck::kCookieInReader || check == TortureCheck::kCookieNotDone ||
+      check == TortureCheck::kTooManyCookies) {
+    ++tally.counts.cookie_failures;
+  }
+  if (++tally.traced > kTracedFailures) return;
+  platform::Trace(abi::TraceEvent::kTortureFailure, 0, static_cast<uint32_t>(check));
+}
+
+void QueueCallback(Torture& torture, rcu::Head& head, void (*function)(rcu::Head&)) {
+  {
+    PreemptGuard still;
+    Here(torture).queued.FetchAdd(1, std::memory_order_relaxed);
+  }
+  rcu::Call(*torture.kernel, head, function);
+}
+
+void CountCallback(Torture& torture) {
+  PreemptGuard still;
+  Here(torture).run.FetchAdd(1, std::memory_order_relaxed);
+}
+
+void RandomSleep(Actor& self, uint32_t max_us) { SleepUs(1 + self.random.Below(max_us)); }
+
+void RandomMove(Actor& self) {
+  Thread& thread = *CurrentThread();
+  // Offline: it stays where it is.
+  (void)SetAffinity(thread, self.random.Below(self.torture->cpus));
+  (void)SetAffinity(thread, Thread::kAnyCpu);
+}
+
+}  // namespace torture
+
+void RunTorture(Kernel& kernel) {
+  using namespace torture;
+  Torture& torture = Make(kernel);
+  auto& sum = *reinterpret_cast<abi::TortureCounters*>(kernel.params->torture_gpa);
+  sum = {};
+  sum.gp_seq_begin = rcu::GpSeq(kernel);
+  sum.exp_seq_begin = rcu::ExpSeq(kernel);
+  SpawnReaders(torture);
+  SpawnWriter(torture);
+  SpawnFakeWriters(torture);
+  SpawnOrderChecker(torture);
+  SpawnBarrierTesters(torture);
+  SpawnFlood(torture);
+  SpawnOnOff(torture);
+  SpawnPreempter(torture);
+  SleepUs(torture.duration_us);
+  torture.crew->Stop();
+  torture.crew->Join();
+  // The pipe's callbacks queue themselves again, once for each stage.
+  for (uint32_t i = 0; i <= kPipeStages; ++i) rcu::Barrier(kernel);
+  sum.gp_seq_end = rcu::GpSeq(kernel);
+  sum.exp_seq_end = rcu::ExpSeq(kernel);
+  AddTallies(torture, sum);
+  Tally& tally = *AllocateArray<Tally>(kernel, 1);
+  CheckEnd(sum, tally);
+}
+
+}  // namespace sipi
