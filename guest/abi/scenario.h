@@ -94,18 +94,18 @@ inline constexpr uint32_t kMarkNoChoices = 0xc0000002;
 
 // How torture waits for a grace period: TortureCounters::updates_by_kind.
 enum class TortureUpdate : uint32_t {
-  kCall = 0,              // call_rcu
-  kSync = 1,              // synchronize_rcu
-  kSyncExp = 2,           // synchronize_rcu_expedited
-  kCond = 3,              // get_state, then cond_synchronize_rcu
-  kCondExp = 4,           // cond_synchronize_rcu_expedited
-  kCondFull = 5,          // cond_synchronize_rcu_full
-  kCondExpFull = 6,       // cond_synchronize_rcu_expedited_full
-  kPoll = 7,              // start_poll, then poll until it has passed
-  kPollExp = 8,           // start_poll_synchronize_rcu_expedited
-  kPollFull = 9,          // start_poll_synchronize_rcu_full
-  kPollExpFull = 10,      // start_poll_synchronize_rcu_expedited_full
-  kBarrier = 11,          // rcu_barrier
+  kCall = 0,          // call_rcu
+  kSync = 1,          // synchronize_rcu
+  kSyncExp = 2,       // synchronize_rcu_expedited
+  kCond = 3,          // get_state, then cond_synchronize_rcu
+  kCondExp = 4,       // cond_synchronize_rcu_expedited
+  kCondFull = 5,      // cond_synchronize_rcu_full
+  kCondExpFull = 6,   // cond_synchronize_rcu_expedited_full
+  kPoll = 7,          // start_poll, then poll until it has passed
+  kPollExp = 8,       // start_poll_synchronize_rcu_expedited
+  kPollFull = 9,      // start_poll_synchronize_rcu_full
+  kPollExpFull = 10,  // start_poll_synchronize_rcu_expedited_full
+  kBarrier = 11,      // rcu_barrier
 };
 inline constexpr uint32_t kTortureUpdates = 12;
 
@@ -114,16 +114,16 @@ enum class TortureCheck : uint32_t {
   kNone = 0,
   kShortGracePeriod = 1,  // a reader saw its element go through two grace periods
   kFreedElement = 2,      // a reader saw a freed element
-  kOrder = 3,             // a section that a grace period had waited for was not done for all to see
-  kCookieInReader = 4,    // a cookie from within a section was done before the section's end
-  kCookieNotDone = 5,     // a grace period was waited for, and its cookie is not done
-  kTooManyCookies = 6,    // more cookies than grace periods that can be under way
-  kNesting = 7,           // rcu_expedite_gp: expedited at level 0, or not above it
-  kBarrier = 8,           // a callback had not run when rcu_barrier returned
-  kFlood = 9,             // no progress under a flood of callbacks
-  kLostCallback = 10,     // queued, and not run at the end
-  kGpHang = 11,           // no grace period has ended in the whole run
-  kHotplug = 12,          // a CPU failed to go or to come
+  kOrder = 3,           // a section that a grace period had waited for was not done for all to see
+  kCookieInReader = 4,  // a cookie from within a section was done before the section's end
+  kCookieNotDone = 5,   // a grace period was waited for, and its cookie is not done
+  kTooManyCookies = 6,  // more cookies than grace periods that can be under way
+  kNesting = 7,         // rcu_expedite_gp: expedited at level 0, or not above it
+  kBarrier = 8,         // a callback had not run when rcu_barrier returned
+  kFlood = 9,           // no progress under a flood of callbacks
+  kLostCallback = 10,   // queued, and not run at the end
+  kGpHang = 11,         // no grace period has ended in the whole run
+  kHotplug = 12,        // a CPU failed to go or to come
 };
 
 // Counters that `rcu torture` and `rcu callrcu` leave. The guest owns them; read after the end.
@@ -134,8 +134,8 @@ struct TortureCounters {
   uint64_t reads;
   uint64_t updates;
   uint64_t updates_by_kind[16];  // by TortureUpdate
-  uint64_t failures;      // of every kind; 0: SUCCESS
-  uint64_t order_checks;  // memory ordering through a grace period (mbchk)
+  uint64_t failures;             // of every kind; 0: SUCCESS
+  uint64_t order_checks;         // memory ordering through a grace period (mbchk)
   uint64_t order_failures;
   uint64_t cookie_checks;
   uint64_t cookie_failures;

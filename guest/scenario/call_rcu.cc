@@ -2,6 +2,7 @@
 // as long as is asked for, a few every now and then, so that a worker has the time to bind itself.
 // The rate is kCallbacks over the time from the first kScaleBegin to the last kScaleEnd.
 #include "guest/kernel/callrcu/call_rcu.h"
+
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/crew.h"
@@ -94,7 +95,7 @@ void RunCallRcu(Kernel& kernel) {
     updater.trickle = AllocateArray<Callback>(kernel, 1);
     updater.trickle->updater = &updater;
     updater.end = end;
-    updater.run = Update;
+    updater.body = Update;
     crew.Spawn(updater, {.name = "updater/%", .index = i, .cpu = i % cpus});
   }
   crew.Start();

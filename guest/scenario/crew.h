@@ -12,7 +12,7 @@ class Crew;
 struct CrewMember {
   Crew* crew = nullptr;
   uint32_t index = 0;
-  void (*run)(CrewMember& self) = nullptr;  // the thread ends where it returns
+  void (*body)(CrewMember& self) = nullptr;  // the thread ends where it returns
 };
 
 class Crew {
@@ -47,7 +47,7 @@ class Crew {
  private:
   static void Main(void* argument) {
     auto& member = *static_cast<CrewMember*>(argument);
-    member.run(member);
+    member.body(member);
     Crew& crew = *member.crew;
     if (crew.present_.FetchAdd(~0u, std::memory_order_seq_cst) == 1) {
       crew.gone_.WakeAll(crew.kernel_);
@@ -62,8 +62,6 @@ class Crew {
 };
 
 // A crew in the kernel's memory.
-inline Crew& MakeCrew(Kernel& kernel) {
-  return *new (Allocate(kernel, sizeof(Crew))) Crew(kernel);
-}
+inline Crew& MakeCrew(Kernel& kernel) { return *new (Allocate(kernel, sizeof(Crew))) Crew(kernel); }
 
 }  // namespace sipi

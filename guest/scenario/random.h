@@ -19,9 +19,7 @@ class Random {
     return z ^ (z >> 31);
   }
   // 0 .. bound - 1; bound from 1 to 2^32.
-  uint32_t Below(uint32_t bound) {
-    return static_cast<uint32_t>(((Next() >> 32) * bound) >> 32);
-  }
+  uint32_t Below(uint32_t bound) { return static_cast<uint32_t>(((Next() >> 32) * bound) >> 32); }
   bool OneIn(uint32_t n) { return Below(n) == 0; }
 
  private:

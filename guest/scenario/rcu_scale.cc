@@ -112,7 +112,7 @@ void Read(CrewMember& member) {
 Member& MakeMember(Scale& scale, void (*run)(CrewMember&)) {
   Member& member = *AllocateArray<Member>(*scale.kernel, 1);
   member.scale = &scale;
-  member.run = run;
+  member.body = run;
   return member;
 }
 
@@ -132,10 +132,9 @@ void RunRcuScale(Kernel& kernel) {
   for (uint32_t i = 0; i < scale.writers; ++i) {
     Member& writer = MakeMember(scale, Write);
     if (scale.knobs().async != 0) writer.heads = AllocateArray<AsyncHead>(kernel, kAsyncMax);
-    writers.Spawn(writer, {.name = "rcu_scale_wr/%",
-                           .index = i,
-                           .cpu = i % cpus,
-                           .priority = Priority::kFifo});
+    writers.Spawn(
+        writer,
+        {.name = "rcu_scale_wr/%", .index = i, .cpu = i % cpus, .priority = Priority::kFifo});
   }
   writers.Start();
   writers.Join();

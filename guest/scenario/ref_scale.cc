@@ -9,7 +9,7 @@
 namespace sipi {
 namespace {
 
-constexpr uint32_t kLoops = 10'000;   // sections of a reader in one run (refscale: loops)
+constexpr uint32_t kLoops = 2'000;  // sections of a reader in one run (refscale: loops)
 constexpr uint32_t kWarmUpLoops = 100;
 constexpr uint64_t kPicosecondsPerNs = 1000;
 
@@ -39,9 +39,8 @@ void Read(CrewMember& member) {
   auto& self = static_cast<Reader&>(member);
   Ref& ref = *self.ref;
   for (uint32_t run = 1;; ++run) {
-    ref.next_run.Wait([&] {
-      return ref.run.Load(std::memory_order_seq_cst) >= run || self.crew->stopping();
-    });
+    ref.next_run.Wait(
+        [&] { return ref.run.Load(std::memory_order_seq_cst) >= run || self.crew->stopping(); });
     if (self.crew->stopping()) return;
     Sections(kWarmUpLoops);
     const uint64_t begin_ns = platform::NowNs();
@@ -71,10 +70,10 @@ void RunRefScale(Kernel& kernel) {
   auto* readers = AllocateArray<Reader>(kernel, ref.readers);
   for (uint32_t i = 0; i < ref.readers; ++i) {
     readers[i].ref = &ref;
-    readers[i].run = Read;
+    readers[i].body = Read;
     crew.Spawn(readers[i], {.name = "ref_scale/%", .index = i, .cpu = i % cpus});
   }
-  for (uint32_t run = 1; run <= knobs.measurements; ++run) {
+  for (uint32_t run = 1; run <= knobs.rounds; ++run) {
     ref.left.Store(ref.readers, std::memory_order_seq_cst);
     ref.run.Store(run, std::memory_order_seq_cst);
     ref.next_run.WakeAll(kernel);

@@ -14,9 +14,7 @@ namespace {
 constexpr uint32_t kTracedFailures = 8;  // of each thread
 constexpr uint32_t kDefaultMs = 1000;
 
-CallbackCount& Here(Torture& torture) {
-  return torture.callbacks[platform::ThisCpu().cpu.value];
-}
+CallbackCount& Here(Torture& torture) { return torture.callbacks[platform::ThisCpu().cpu.value]; }
 
 // All members of TortureCounters are such words.
 void Add(abi::TortureCounters& sum, const abi::TortureCounters& part) {
@@ -55,8 +53,7 @@ Torture& Make(Kernel& kernel) {
   // rcutorture: one less than there are CPUs.
   const uint32_t readers = torture.cpus > 1 ? torture.cpus - 1 : 1;
   torture.readers = knobs.readers != 0 ? knobs.readers : readers;
-  torture.duration_us =
-      uint64_t{1000} * (knobs.duration_ms != 0 ? knobs.duration_ms : kDefaultMs);
+  torture.duration_us = uint64_t{1000} * (knobs.duration_ms != 0 ? knobs.duration_ms : kDefaultMs);
   torture.callbacks = AllocateArray<CallbackCount>(kernel, torture.cpus);
   MakeElements(torture);
   return torture;

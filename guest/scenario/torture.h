@@ -101,7 +101,7 @@ template <class Member = Actor>
 Member& MakeActor(Torture& torture, uint32_t stream, void (*run)(CrewMember&)) {
   Kernel& kernel = *torture.kernel;
   auto& actor = *AllocateArray<Member>(kernel, 1);
-  actor.run = run;
+  actor.body = run;
   actor.torture = &torture;
   actor.random = Random(kernel.params->scenario_knobs.seed, stream);
   actor.next = torture.actors;

@@ -111,8 +111,7 @@ void Wait(Actor& self, TortureUpdate kind) {
     case TortureUpdate::kPollExp:
       return PollUntilDone<kActiveCookies>(self, rcu::StartPollExpedited(kernel), rcu::GetState);
     case TortureUpdate::kPollFull:
-      return PollUntilDone<kActiveFullCookies>(self, rcu::StartPollFull(kernel),
-                                               rcu::GetStateFull);
+      return PollUntilDone<kActiveFullCookies>(self, rcu::StartPollFull(kernel), rcu::GetStateFull);
     case TortureUpdate::kPollExpFull:
       return PollUntilDone<kActiveFullCookies>(self, rcu::StartPollExpeditedFull(kernel),
                                                rcu::GetStateFull);

@@ -28,8 +28,8 @@ Workers& Start(Kernel& kernel) {
     worker.cpu = CpuNumber(i);
     worker.last_cpu = i;
     worker.barrier.workers = &workers;
-    SpawnThread(kernel, {.name = "call_rcu/%", .index = i, .function = WorkerMain,
-                         .argument = &worker});
+    SpawnThread(kernel,
+                {.name = "call_rcu/%", .index = i, .function = WorkerMain, .argument = &worker});
   }
   return workers;
 }

@@ -26,8 +26,8 @@ struct WorkerStats {
   uint64_t queued = 0;
   uint64_t run = 0;
   uint64_t batches = 0;
-  uint64_t ran_away = 0;  // batches that ran on another CPU than the worker's
-  uint64_t pinned_us = 0;   // from the worker's start until it bound itself; 0: it has not
+  uint64_t ran_away = 0;   // batches that ran on another CPU than the worker's
+  uint64_t pinned_us = 0;  // from the worker's start until it bound itself; 0: it has not
 };
 
 // Makes a worker for each CPU, online or not. Thread context.

@@ -80,8 +80,7 @@ void AwaitWork(Worker& worker) {
     worker.asked.Store(0, std::memory_order_seq_cst);
     worker.sleeping = true;
   }
-  worker.waiting.Wait(
-      [&worker] { return worker.asked.Load(std::memory_order_seq_cst) != 0; });
+  worker.waiting.Wait([&worker] { return worker.asked.Load(std::memory_order_seq_cst) != 0; });
 }
 
 }  // namespace

@@ -187,8 +187,8 @@ namespace sipi::platform {
 uint32_t ReadPmTimer() {
   constexpr uint64_t kPmTimerHz = 3'579'545;  // ACPI 6.5, 4.8.3.3
   const uint64_t ns = threads::ClockNs();
-  const uint64_t ticks = ns / 1'000'000'000 * kPmTimerHz + ns % 1'000'000'000 * kPmTimerHz /
-                                                               1'000'000'000;
+  const uint64_t ticks =
+      ns / 1'000'000'000 * kPmTimerHz + ns % 1'000'000'000 * kPmTimerHz / 1'000'000'000;
   return static_cast<uint32_t>(ticks & 0xffffff);
 }
 

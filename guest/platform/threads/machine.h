@@ -25,8 +25,8 @@ struct Options {
 };
 
 struct End {
-  uint32_t code = 0;      // as written to the exit port
-  std::string panic;      // "file:line: text", empty without one
+  uint32_t code = 0;  // as written to the exit port
+  std::string panic;  // "file:line: text", empty without one
 };
 
 // The host's TSC against its clock, measured once per call, takes some milliseconds.
