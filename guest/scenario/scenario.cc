@@ -2,6 +2,7 @@
 
 #include "guest/kernel/call.h"
 #include "guest/kernel/print.h"
+#include "guest/scenario/rcu_scenarios.h"
 
 namespace sipi {
 
@@ -17,6 +18,18 @@ void RunScenario(PerCpu& self) {
     case abi::Scenario::kIpiAll:
       CallEach(self);
       break;
+    case abi::Scenario::kRcuScale:
+      RunRcuScale(kernel);
+      break;
+    case abi::Scenario::kRefScale:
+      RunRefScale(kernel);
+      break;
+    case abi::Scenario::kCallRcu:
+      RunCallRcu(kernel);
+      break;
+    case abi::Scenario::kTorture:
+      RunTorture(kernel);
+      break;
     case abi::Scenario::kHotplug:
       RunHotplug(kernel);
       break;
@@ -26,10 +39,6 @@ void RunScenario(PerCpu& self) {
     case abi::Scenario::kThreads:
       RunThreads(kernel);
       break;
-    case abi::Scenario::kRcuScale:
-    case abi::Scenario::kRefScale:
-    case abi::Scenario::kCallRcu:
-    case abi::Scenario::kTorture:
     case abi::Scenario::kRcuExplore:
     case abi::Scenario::kExpHotplug:
       SIPI_PANIC("a scenario that this guest does not have");

@@ -69,6 +69,7 @@ const std::vector<IncludeRule>& IncludeRules() {
        {"guest/platform/sim/costs.h", "guest/platform/sim/chaos.h", "guest/platform/sim/choices.h",
         "guest/abi/", "guest/sequence/", "apic/regs/"}},
       {"guest/platform/sim/", {"guest/", "apic/", "platform_impl.h"}},
+      {"guest/platform/threads/", {"guest/", "apic/regs/", "platform_impl.h"}},
       {"guest/platform/", {"guest/abi/", "guest/sequence/", "apic/regs/", "platform_impl.h"}},
       {"vmm/base/", {"vmm/base/"}},
       {"vmm/timeline/",
