@@ -94,8 +94,7 @@ bool MeasureOnce(Row& row, uint64_t callbacks) {
     config.kernel.rcu_expedited = 1;
     const ThreadsResult result = RunOnThreads(config, Measure);
     if (!result.ok) {
-      std::fprintf(stderr, "call_rcu_rate: the guest did not end well: %s\n",
-                   result.error.c_str());
+      std::fprintf(stderr, "call_rcu_rate: the guest did not end well: %s\n", result.error.c_str());
       return false;
     }
     row.ran_away += result.ran_away;

@@ -42,7 +42,8 @@ class HashTable {
 
   const Item* Find(uint64_t key) const {
     const Item* item = __atomic_load_n(&buckets_[Slot(key)], __ATOMIC_RELAXED);
-    while (item != nullptr && item->key != key) item = __atomic_load_n(&item->next, __ATOMIC_RELAXED);
+    while (item != nullptr && item->key != key)
+      item = __atomic_load_n(&item->next, __ATOMIC_RELAXED);
     return item;
   }
   // The key of the n-th item, whatever n is.

@@ -2,7 +2,6 @@
 // next. The order and the 10 ms are liburcu's (call_rcu_thread in urcu-call-rcu-impl.h): a batch
 // gathers while the worker sleeps, so one grace period serves many callbacks.
 #include "guest/kernel/callrcu/worker.h"
-
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/sched/time.h"
 

@@ -1,6 +1,5 @@
-#include "guest/kernel/callrcu/call_rcu.h"
-
 #include "guest/kernel/alloc.h"
+#include "guest/kernel/callrcu/call_rcu.h"
 #include "guest/kernel/callrcu/worker.h"
 
 namespace sipi::callrcu {

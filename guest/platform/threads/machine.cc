@@ -161,7 +161,7 @@ void Machine::RunCpu(Cpu& cpu) {
     cpu.timer_ticks = ~uint64_t{0};
     PerCpu& self = kernel().percpu(CpuNumber(cpu.number));
     sipi_threads_running.self = &self;
-    sipi_threads_running.current = nullptr;
+    sipi_threads_running.current = self.current;  // set by the control CPU, where there are threads
     DropContext(cpu.boot);
     platform::InitContext(cpu.boot, cpu.boot_stack, Start, &cpu);
     platform::SwitchContext(cpu.host, cpu.boot);

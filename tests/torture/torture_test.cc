@@ -1,0 +1,119 @@
+// rcutorture on the simulator: sizes, flavours, trees of several levels, seeds; CPUs that come and go.
+#include "tests/torture/simulated_kernel.h"
+
+namespace sipi {
+namespace {
+
+struct Setting {
+  uint32_t cpus = 2;
+  abi::RcuFlavour flavour = abi::RcuFlavour::kPreemptible;
+  abi::Preemption preemption = abi::Preemption::kFull;
+  uint16_t fanout = 64;
+  uint16_t fanout_leaf = 16;
+  uint64_t seed = 1;
+  uint32_t duration_ms = 200;
+};
+
+void PrintTo(const Setting& setting, std::ostream* os) {
+  *os << setting.cpus << " CPUs, flavour " << int{static_cast<uint8_t>(setting.flavour)}
+      << ", preemption " << int{static_cast<uint8_t>(setting.preemption)} << ", fan-out "
+      << setting.fanout << "/" << setting.fanout_leaf << ", seed " << setting.seed;
+}
+
+KernelRun RunTorture(const Setting& setting) {
+  RunConfig config = KernelConfig(setting.cpus, abi::Scenario::kTorture);
+  config.kernel.rcu_flavour = setting.flavour;
+  config.kernel.preemption = setting.preemption;
+  config.kernel.rcu_fanout = setting.fanout;
+  config.kernel.rcu_fanout_leaf = setting.fanout_leaf;
+  config.scenario_knobs.seed = setting.seed;
+  config.scenario_knobs.duration_ms = setting.duration_ms;
+  config.seed = setting.seed;
+  return RunKernel(config);
+}
+
+void ExpectSuccess(const KernelRun& run) {
+  EXPECT_TRUE(run.ok()) << run.panic << " end " << static_cast<int>(run.end.kind) << " "
+                        << run.end.text;
+  EXPECT_EQ(run.counters.failures, 0u) << run.Failures();
+  EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
+  EXPECT_GT(run.counters.gp_seq_end, run.counters.gp_seq_begin);
+  EXPECT_GT(run.counters.exp_seq_end, run.counters.exp_seq_begin);
+}
+
+// Nothing was checked in vain: each part of the torture has done its work.
+void ExpectBusy(const KernelRun& run) {
+  EXPECT_GT(run.counters.reads, 100u);
+  EXPECT_GT(run.counters.updates, 5u);
+  EXPECT_GT(run.counters.order_checks, 100u);
+  EXPECT_GT(run.counters.cookie_checks, 100u);
+  EXPECT_GT(run.counters.barrier_tries, 2u);
+  EXPECT_GE(run.counters.flood_callbacks, 300u);
+  EXPECT_GT(run.counters.callbacks_run, 300u);
+}
+
+class Torture : public testing::TestWithParam<Setting> {};
+
+TEST_P(Torture, FindsNothing) {
+  const KernelRun run = RunTorture(GetParam());
+  ExpectSuccess(run);
+  ExpectBusy(run);
+  EXPECT_GT(run.counters.offline_ok, 0u);
+  EXPECT_EQ(run.cpus_online, GetParam().cpus) << "all are back at the end";
+}
+
+constexpr auto kPreemptible = abi::RcuFlavour::kPreemptible;
+constexpr auto kNonPreemptible = abi::RcuFlavour::kNonPreemptible;
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Torture,
+                         testing::Values(Setting{.cpus = 2}, Setting{.cpus = 3}, Setting{.cpus = 8},
+                                         Setting{.cpus = 16},
+                                         Setting{.cpus = 2, .flavour = kNonPreemptible},
+                                         Setting{.cpus = 3, .flavour = kNonPreemptible},
+                                         Setting{.cpus = 8, .flavour = kNonPreemptible},
+                                         Setting{.cpus = 16, .flavour = kNonPreemptible}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Trees, Torture,
+    testing::Values(Setting{.cpus = 8, .fanout = 2, .fanout_leaf = 2},
+                    Setting{.cpus = 8, .flavour = kNonPreemptible, .fanout = 2, .fanout_leaf = 2},
+                    Setting{.cpus = 16, .fanout = 3, .fanout_leaf = 2},
+                    Setting{
+                        .cpus = 16, .flavour = kNonPreemptible, .fanout = 3, .fanout_leaf = 3}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PreemptionModels, Torture,
+    testing::Values(
+        Setting{.cpus = 3, .flavour = kNonPreemptible, .preemption = abi::Preemption::kNone},
+        Setting{.cpus = 3, .flavour = kNonPreemptible, .preemption = abi::Preemption::kVoluntary},
+        Setting{.cpus = 3, .flavour = kNonPreemptible, .preemption = abi::Preemption::kLazy},
+        Setting{.cpus = 3, .preemption = abi::Preemption::kLazy}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Seeds, Torture,
+    testing::Values(
+        Setting{.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 2},
+        Setting{.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 3},
+        Setting{.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 4},
+        Setting{.cpus = 4, .flavour = kNonPreemptible, .fanout = 2, .fanout_leaf = 2, .seed = 5}));
+
+TEST(Torture, TheSameSeedGivesTheSameRun) {
+  const KernelRun a = RunTorture({.cpus = 4, .seed = 7, .duration_ms = 60});
+  const KernelRun b = RunTorture({.cpus = 4, .seed = 7, .duration_ms = 60});
+  EXPECT_EQ(0, memcmp(&a.counters, &b.counters, sizeof(a.counters)));
+  EXPECT_EQ(a.now_ns, b.now_ns);
+  const KernelRun other = RunTorture({.cpus = 4, .seed = 8, .duration_ms = 60});
+  EXPECT_NE(0, memcmp(&a.counters, &other.counters, sizeof(a.counters)));
+}
+
+TEST(Torture, AThousandOperationsOfHotplugLoseNoCallback) {
+  const KernelRun run =
+      RunTorture({.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 11, .duration_ms = 12'000});
+  ExpectSuccess(run);
+  EXPECT_GE(run.counters.offline_ok + run.counters.online_ok, 1000u);
+  EXPECT_EQ(run.counters.offline_ok, run.counters.offline_tried);
+  EXPECT_EQ(run.counters.online_ok, run.counters.online_tried);
+}
+
+}  // namespace
+}  // namespace sipi
