@@ -3,11 +3,11 @@
 //
 //   call_rcu_rate [ROUNDS [CALLBACKS]]      default: 5 rounds of 2000000 callbacks
 //
-// One updater on CPU 0, then one on each of two CPUs: together they queue CALLBACKS callbacks, each in
-// 64 bytes of its own from malloc, which it gives back. The time runs from the first call until all
-// have run. Subjects take turns; shown are the median and the extremes of the rounds, in millions of
-// callbacks per second. "away" counts the moves of workers to other CPUs than their own, "pinned" the
-// workers that have bound themselves by the end.
+// One updater on CPU 0, then one on each of two CPUs: together they queue CALLBACKS callbacks, each
+// in 64 bytes of its own from malloc, which it gives back. The time runs from the first call until
+// all have run. Subjects take turns; shown are the median and the extremes of the rounds, in
+// millions of callbacks per second. "away" counts the moves of workers to other CPUs than their
+// own, "pinned" the workers that have bound themselves by the end.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -14,8 +14,8 @@ struct RcuPeer {
   void (*leave)();
   uint64_t (*pairs)(uint64_t count, const Root& root);
   uint64_t (*look_ups)(uint64_t count, const HashTable& table);
-  // `updaters` threads, one per CPU, each queue `count` callbacks that free what they are in, with a
-  // worker per CPU. Seconds from the first until all have run.
+  // `updaters` threads, one per CPU, each queue `count` callbacks that free what they are in, with
+  // a worker per CPU. Seconds from the first until all have run.
   double (*call_rcu)(uint32_t updaters, uint64_t count);
 };
 

@@ -3,10 +3,11 @@
 //
 //   rcu_read [ROUNDS [LOG2]]      default: 15 rounds, windows of 2^20 operations
 //
-// Subjects take turns; of each the best window counts, in nanoseconds of the thread's processor time
-// per operation. "pair" is a section around one load; "look-up" one around a look-up in a hash table,
-// what a reader-heavy kernel does. "empty" has no lock at all. "by the knob" chooses the flavour at
-// run time, as guest.elf does; "by call" does not inline the two, as Linux's kernel modules find them.
+// Subjects take turns; of each the best window counts, in nanoseconds of the thread's processor
+// time per operation. "pair" is a section around one load; "look-up" one around a look-up in a hash
+// table, what a reader-heavy kernel does. "empty" has no lock at all. "by the knob" chooses the
+// flavour at run time, as guest.elf does; "by call" does not inline the two, as Linux's kernel
+// modules find them.
 #include <time.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// What the read-side benchmarks repeat: a critical section around one load, and one around a look-up
-// in a hash table. Templates, so that lock and unlock are inlined as they are in their users.
+// What the read-side benchmarks repeat: a critical section around one load, and one around a
+// look-up in a hash table. Templates, so that lock and unlock are inlined as they are in their
+// users.
 #pragma once
 
 #include <cstdint>

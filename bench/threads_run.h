@@ -1,4 +1,5 @@
-// Runs of the guest kernel on threads of the host (guest/platform/threads), for benchmarks and tests.
+// Runs of the guest kernel on threads of the host (guest/platform/threads), for benchmarks and
+// tests.
 #pragma once
 
 #include <cstdint>

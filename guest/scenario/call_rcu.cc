@@ -1,6 +1,6 @@
-// call_rcu workers at work: an updater on each CPU queues its callbacks as fast as it can, then, for
-// as long as is asked for, a few every now and then, so that a worker has the time to bind itself.
-// The rate is kCallbacks over the time from the first kScaleBegin to the last kScaleEnd.
+// call_rcu workers at work: an updater on each CPU queues its callbacks as fast as it can, then,
+// for as long as is asked for, a few every now and then, so that a worker has the time to bind
+// itself. The rate is kCallbacks over the time from the first kScaleBegin to the last kScaleEnd.
 #include "guest/kernel/callrcu/call_rcu.h"
 
 #include "guest/kernel/rcu/rcu.h"

@@ -1,7 +1,7 @@
 // rcuscale: each writer waits for one grace period after the other. A writer's measurements count
 // from kScaleBegin, when all writers run, to kScaleEnd, when each has enough; a measurement is what
-// lies between kSyncBegin and kSyncEnd on the writer's CPU. RCU traces these two itself; with gp_async
-// they are traced here, around queueing a callback.
+// lies between kSyncBegin and kSyncEnd on the writer's CPU. RCU traces these two itself; with
+// gp_async they are traced here, around queueing a callback.
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/time.h"

@@ -3,10 +3,10 @@
 // CPUs that go off and on, preemption, expediting, floods of callbacks, barriers.
 //
 // The scheme is that of Linux's rcutorture (kernel/rcu/rcutorture.c): an element that the updater
-// has taken out moves on by one stage with each grace period. A reader that found it may see it leave
-// (stage 1), but never see it move on (stage 2): its section would have to have been there before a
-// grace period began and after it ended. What each file checks stands at its head; what it found goes
-// into its thread's Tally, and all tallies into abi::TortureCounters at the end.
+// has taken out moves on by one stage with each grace period. A reader that found it may see it
+// leave (stage 1), but never see it move on (stage 2): its section would have to have been there
+// before a grace period began and after it ended. What each file checks stands at its head; what it
+// found goes into its thread's Tally, and all tallies into abi::TortureCounters at the end.
 #pragma once
 
 #include "guest/abi/scenario.h"

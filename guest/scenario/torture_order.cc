@@ -1,10 +1,10 @@
 // Memory ordering through a grace period.
 //
 // A reader notes in its slot, within its section, the generation that it found (`begun`) and, as
-// its last act there, that it has done with it (`done`). The checker stores a new generation, waits for
-// a grace period and tells all (`order_passed`). Whoever sees that, on any CPU, must see each section
-// that had found an older generation done: it began before the grace period, which waited for it. And
-// a section that begins after the grace period's beginning finds the new generation. So
+// its last act there, that it has done with it (`done`). The checker stores a new generation, waits
+// for a grace period and tells all (`order_passed`). Whoever sees that, on any CPU, must see each
+// section that had found an older generation done: it began before the grace period, which waited
+// for it. And a section that begins after the grace period's beginning finds the new generation. So
 // `begun` < passed and `done` < `begun` must never be seen together.
 #include "guest/scenario/torture.h"
 

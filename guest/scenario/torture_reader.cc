@@ -1,8 +1,9 @@
 // Torture's readers: each looks at the current element for a while, in threads and in timer
 // interrupts, nested or not, preempted and moved in the middle.
 //
-// Checks: the element is not free and has not moved on by a whole grace period; a cookie from within
-// the section is not done before its end; another reader's marks are in order (torture_order.cc).
+// Checks: the element is not free and has not moved on by a whole grace period; a cookie from
+// within the section is not done before its end; another reader's marks are in order
+// (torture_order.cc).
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/torture.h"

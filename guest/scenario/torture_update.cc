@@ -1,8 +1,8 @@
 // Torture's ways to wait for a grace period, and the fake writers that go through them at random.
 //
-// Checks: a cookie from within a section is not done there; one from before a wait is done after it;
-// there are never more cookies about that are not done than grace periods that can be under way or
-// asked for.
+// Checks: a cookie from within a section is not done there; one from before a wait is done after
+// it; there are never more cookies about that are not done than grace periods that can be under way
+// or asked for.
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/torture.h"
@@ -139,8 +139,8 @@ void FakeWrite(CrewMember& member) {
   }
 }
 
-// One grace period of either kind ends a full cookie. A short one may take two (polled.cc), unless it
-// is just that what is waited for.
+// One grace period of either kind ends a full cookie. A short one may take two (polled.cc), unless
+// it is just that what is waited for.
 bool WaitsForFullCookies(TortureUpdate kind) {
   switch (kind) {
     case TortureUpdate::kCall:

@@ -1,4 +1,5 @@
-// rcutorture on the simulator: sizes, flavours, trees of several levels, seeds; CPUs that come and go.
+// rcutorture on the simulator: sizes, flavours, trees of several levels, seeds; CPUs that come and
+// go.
 #include "tests/torture/simulated_kernel.h"
 
 namespace sipi {

@@ -1,5 +1,5 @@
-// call_rcu workers: one thread per CPU that waits for a grace period and runs what was queued at its
-// CPU before. The scheme of liburcu's per-CPU call_rcu threads, as a service beside RCU's own
+// call_rcu workers: one thread per CPU that waits for a grace period and runs what was queued at
+// its CPU before. The scheme of liburcu's per-CPU call_rcu threads, as a service beside RCU's own
 // callbacks; when a worker binds itself to its CPU is a knob (WorkerPinning).
 #pragma once
 

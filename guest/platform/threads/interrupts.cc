@@ -1,5 +1,5 @@
-// Interrupts between threads of the host: a word of pending bits for each CPU, and a futex for those
-// that halt.
+// Interrupts between threads of the host: a word of pending bits for each CPU, and a futex for
+// those that halt.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>

@@ -1,7 +1,7 @@
 // The seam on threads of the host (see guest/platform/platform.h for what each name promises). Each
 // CPU is a thread; the kernel's threads are contexts that it switches between. Atomics are real.
-// Interrupts are taken where the kernel polls for them: when it enables them, halts, spins, delays or
-// relaxes. So a thread is preempted there only.
+// Interrupts are taken where the kernel polls for them: when it enables them, halts, spins, delays
+// or relaxes. So a thread is preempted there only.
 #pragma once
 
 #include <atomic>
