@@ -1,6 +1,6 @@
 // rcutorture on the simulator: sizes, flavours, trees of several levels, seeds; CPUs that come and
 // go.
-#include "tests/torture/simulated_kernel.h"
+#include "tests/torture/scenario_run.h"
 
 namespace sipi {
 namespace {
@@ -21,29 +21,29 @@ void PrintTo(const Setting& setting, std::ostream* os) {
       << setting.fanout << "/" << setting.fanout_leaf << ", seed " << setting.seed;
 }
 
-KernelRun RunTorture(const Setting& setting) {
-  RunConfig config = KernelConfig(setting.cpus, abi::Scenario::kTorture);
-  config.kernel.rcu_flavour = setting.flavour;
-  config.kernel.preemption = setting.preemption;
-  config.kernel.rcu_fanout = setting.fanout;
-  config.kernel.rcu_fanout_leaf = setting.fanout_leaf;
-  config.scenario_knobs.seed = setting.seed;
-  config.scenario_knobs.duration_ms = setting.duration_ms;
-  config.seed = setting.seed;
-  return RunKernel(config);
+ScenarioRun Torment(const Setting& setting) {
+  KernelOptions options;
+  options.cpus = setting.cpus;
+  options.seed = setting.seed;
+  options.kernel.rcu_flavour = setting.flavour;
+  options.kernel.preemption = setting.preemption;
+  options.kernel.rcu_fanout = setting.fanout;
+  options.kernel.rcu_fanout_leaf = setting.fanout_leaf;
+  options.scenario.seed = setting.seed;
+  options.scenario.duration_ms = setting.duration_ms;
+  return RunScenario(options, RunTorture);
 }
 
-void ExpectSuccess(const KernelRun& run) {
-  EXPECT_TRUE(run.ok()) << run.panic << " end " << static_cast<int>(run.end.kind) << " "
-                        << run.end.text;
-  EXPECT_EQ(run.counters.failures, 0u) << run.Failures();
+void ExpectSuccess(const ScenarioRun& run) {
+  EXPECT_TRUE(run.ok) << run.end;
+  EXPECT_EQ(run.counters.failures, 0u) << "checks" << run.Values(abi::TraceEvent::kTortureFailure);
   EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
   EXPECT_GT(run.counters.gp_seq_end, run.counters.gp_seq_begin);
   EXPECT_GT(run.counters.exp_seq_end, run.counters.exp_seq_begin);
 }
 
 // Nothing was checked in vain: each part of the torture has done its work.
-void ExpectBusy(const KernelRun& run) {
+void ExpectBusy(const ScenarioRun& run) {
   EXPECT_GT(run.counters.reads, 100u);
   EXPECT_GT(run.counters.updates, 5u);
   EXPECT_GT(run.counters.order_checks, 100u);
@@ -56,7 +56,7 @@ void ExpectBusy(const KernelRun& run) {
 class Torture : public testing::TestWithParam<Setting> {};
 
 TEST_P(Torture, FindsNothing) {
-  const KernelRun run = RunTorture(GetParam());
+  const ScenarioRun run = Torment(GetParam());
   ExpectSuccess(run);
   ExpectBusy(run);
   EXPECT_GT(run.counters.offline_ok, 0u);
@@ -99,16 +99,16 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.cpus = 4, .flavour = kNonPreemptible, .fanout = 2, .fanout_leaf = 2, .seed = 5}));
 
 TEST(Torture, TheSameSeedGivesTheSameRun) {
-  const KernelRun a = RunTorture({.cpus = 4, .seed = 7, .duration_ms = 60});
-  const KernelRun b = RunTorture({.cpus = 4, .seed = 7, .duration_ms = 60});
+  const ScenarioRun a = Torment({.cpus = 4, .seed = 7, .duration_ms = 60});
+  const ScenarioRun b = Torment({.cpus = 4, .seed = 7, .duration_ms = 60});
   EXPECT_EQ(0, memcmp(&a.counters, &b.counters, sizeof(a.counters)));
   EXPECT_EQ(a.now_ns, b.now_ns);
-  const KernelRun other = RunTorture({.cpus = 4, .seed = 8, .duration_ms = 60});
+  const ScenarioRun other = Torment({.cpus = 4, .seed = 8, .duration_ms = 60});
   EXPECT_NE(0, memcmp(&a.counters, &other.counters, sizeof(a.counters)));
 }
 
 TEST(Torture, AThousandOperationsOfHotplugLoseNoCallback) {
-  const KernelRun run =
+  const ScenarioRun run =
       RunTorture({.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 11, .duration_ms = 12'000});
   ExpectSuccess(run);
   EXPECT_GE(run.counters.offline_ok + run.counters.online_ok, 1000u);
