@@ -11,47 +11,9 @@
 #include "guest/abi/layout.h"
 #include "guest/abi/trace.h"
 #include "guest/kernel/percpu.h"
+#include "guest/platform/builtin_atomics.h"
 
 namespace sipi::platform {
-
-// --- Atomics. GCC's builtins fold a constant order away.
-
-template <class T>
-class AtomicRef {
- public:
-  explicit AtomicRef(T& word) : word_(&word) {}
-  T Load(std::memory_order order) const { return __atomic_load_n(word_, static_cast<int>(order)); }
-  void Store(T value, std::memory_order order) const {
-    __atomic_store_n(word_, value, static_cast<int>(order));
-  }
-  T Exchange(T value, std::memory_order order) const {
-    return __atomic_exchange_n(word_, value, static_cast<int>(order));
-  }
-  T FetchAdd(T value, std::memory_order order) const {
-    return __atomic_fetch_add(word_, value, static_cast<int>(order));
-  }
-  bool CompareExchange(T& expected, T value, std::memory_order order) const {
-    return __atomic_compare_exchange_n(word_, &expected, value, false, static_cast<int>(order),
-                                       __ATOMIC_ACQUIRE);
-  }
-
- private:
-  T* word_;
-};
-
-template <class T>
-class Atomic {
- public:
-  constexpr explicit Atomic(T value) : word_(value) {}
-  AtomicRef<T> Ref() { return AtomicRef<T>(word_); }
-  T Load(std::memory_order order) { return Ref().Load(order); }
-  void Store(T value, std::memory_order order) { Ref().Store(value, order); }
-  T Exchange(T value, std::memory_order order) { return Ref().Exchange(value, order); }
-  T FetchAdd(T value, std::memory_order order) { return Ref().FetchAdd(value, order); }
-
- private:
-  T word_;
-};
 
 // --- Time.
 
