@@ -69,7 +69,8 @@ TEST(RcuScale, ExpeditedIsServedByExpeditedGracePeriods) {
   const auto expedited = static_cast<uint32_t>(abi::GracePeriodKind::kExpedited);
   for (const auto& cpu : run.records) {
     for (const abi::TraceRecord& each : cpu) {
-      if (each.event == TraceEvent::kSyncEnd) EXPECT_EQ(each.value, expedited);
+      if (each.event != TraceEvent::kSyncEnd) continue;
+      EXPECT_EQ(each.value, expedited);
     }
   }
 }

@@ -109,7 +109,7 @@ TEST(Torture, TheSameSeedGivesTheSameRun) {
 
 TEST(Torture, AThousandOperationsOfHotplugLoseNoCallback) {
   const ScenarioRun run =
-      RunTorture({.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 11, .duration_ms = 12'000});
+      Torment({.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 11, .duration_ms = 12'000});
   ExpectSuccess(run);
   EXPECT_GE(run.counters.offline_ok + run.counters.online_ok, 1000u);
   EXPECT_EQ(run.counters.offline_ok, run.counters.offline_tried);
