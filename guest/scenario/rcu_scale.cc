@@ -2,6 +2,7 @@
 // from kScaleBegin, when all writers run, to kScaleEnd, when each has enough; a measurement is what
 // lies between kSyncBegin and kSyncEnd on the writer's CPU. RCU traces these two itself; with
 // gp_async they are traced here, around queueing a callback.
+#include "guest/kernel/rcu/gp_seq.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/time.h"
@@ -69,8 +70,9 @@ void Measure(Member& self) {
 // Grace periods that have ended so far, of the kind that is measured.
 uint32_t Batches(const Scale& scale) {
   Kernel& kernel = *scale.kernel;
-  return static_cast<uint32_t>(scale.knobs().expedited != 0 ? rcu::ExpSeq(kernel)
-                                                            : rcu::GpSeq(kernel));
+  return static_cast<uint32_t>(rcu::SeqCounter(scale.knobs().expedited != 0
+                                                   ? rcu::ExpSeq(kernel) - rcu::kInitialExpSeq
+                                                   : rcu::GpSeq(kernel) - rcu::kInitialGpSeq));
 }
 
 void Write(CrewMember& member) {

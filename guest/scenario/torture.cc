@@ -103,8 +103,8 @@ void RunTorture(Kernel& kernel) {
   Torture& torture = Make(kernel);
   auto& sum = *reinterpret_cast<abi::TortureCounters*>(kernel.params->torture_gpa);
   sum = {};
-  sum.gp_seq_begin = rcu::GpSeq(kernel);
-  sum.exp_seq_begin = rcu::ExpSeq(kernel);
+  sum.gp_seq_begin = NormalGps(kernel);
+  sum.exp_seq_begin = ExpeditedGps(kernel);
   SpawnReaders(torture);
   SpawnWriter(torture);
   SpawnFakeWriters(torture);
@@ -118,8 +118,8 @@ void RunTorture(Kernel& kernel) {
   torture.crew->Join();
   // The pipe's callbacks queue themselves again, once for each stage.
   for (uint32_t i = 0; i <= kPipeStages; ++i) rcu::Barrier(kernel);
-  sum.gp_seq_end = rcu::GpSeq(kernel);
-  sum.exp_seq_end = rcu::ExpSeq(kernel);
+  sum.gp_seq_end = NormalGps(kernel);
+  sum.exp_seq_end = ExpeditedGps(kernel);
   AddTallies(torture, sum);
   Tally& tally = *AllocateArray<Tally>(kernel, 1);
   CheckEnd(sum, tally);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "guest/abi/scenario.h"
+#include "guest/kernel/rcu/gp_seq.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/scenario/crew.h"
 #include "guest/scenario/random.h"
@@ -83,6 +84,14 @@ struct Torture {
 
   bool stopping() { return crew->stopping(); }
 };
+
+// Grace periods that have ended since boot; the sequences wrap, their differences do not.
+inline uint64_t NormalGps(Kernel& kernel) {
+  return rcu::SeqCounter(rcu::GpSeq(kernel) - rcu::kInitialGpSeq);
+}
+inline uint64_t ExpeditedGps(Kernel& kernel) {
+  return rcu::SeqCounter(rcu::ExpSeq(kernel) - rcu::kInitialExpSeq);
+}
 
 // A check has failed. Any context, for a tally of the caller's own.
 void Fail(Tally& tally, abi::TortureCheck check);

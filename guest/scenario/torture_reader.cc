@@ -48,7 +48,7 @@ uint32_t Histogram(uint64_t value) {
 void LookAtElement(Torture& torture, Tally& tally, Element& element, uint64_t gps_before) {
   const uint32_t stage = element.stage.Load(std::memory_order_acquire);
   ++tally.counts.pipe[Histogram(stage)];
-  ++tally.counts.batch[Histogram(rcu::GpSeq(*torture.kernel) - gps_before)];
+  ++tally.counts.batch[Histogram(NormalGps(*torture.kernel) - gps_before)];
   if (stage > 1) Fail(tally, TortureCheck::kShortGracePeriod);
   if (element.alive.Load(std::memory_order_acquire) == 0) Fail(tally, TortureCheck::kFreedElement);
 }
@@ -70,7 +70,7 @@ void ReadOnce(Reader& self) {
   OrderBegin(torture, self.index);
   const rcu::Cookie cookie = with_cookie ? rcu::GetState(kernel) : 0;
   const rcu::FullCookie full = with_cookie ? rcu::GetStateFull(kernel) : rcu::FullCookie();
-  const uint64_t gps_before = rcu::GpSeq(kernel);
+  const uint64_t gps_before = NormalGps(kernel);
   const uint32_t index = torture.current.Load(std::memory_order_acquire);
   Nest(torture, self.random);
   if (index != kNoElement) {
@@ -92,7 +92,7 @@ void ReadInInterrupt(void* argument) {
   Actor& self = *irq.actor;
   Torture& torture = *self.torture;
   rcu::ReadLock();
-  const uint64_t gps_before = rcu::GpSeq(*torture.kernel);
+  const uint64_t gps_before = NormalGps(*torture.kernel);
   const uint32_t index = torture.current.Load(std::memory_order_acquire);
   if (index != kNoElement) {
     LookAtElement(torture, self.tally, torture.elements[index], gps_before);

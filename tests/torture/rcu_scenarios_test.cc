@@ -79,6 +79,7 @@ TEST(RcuScale, ExpeditedIsServedByExpeditedGracePeriods) {
 TEST(RcuScale, AQuietNormalGracePeriodLastsTwoJiffies) {
   KernelOptions options = ScaleOptions(4);
   options.scenario.writers = 1;
+  options.kernel.rcu_normal_wake_from_gp = 1;  // Linux's default since 7.2
   const ScenarioRun run = RunScenario(options, RunRcuScale);
   ASSERT_TRUE(run.ok) << run.end;
   const Window window = WindowOf(run, 0);

@@ -55,6 +55,13 @@ Thread& PickNext(RunQueue& queue) {
   return *queue.idle;
 }
 
+// More urgent threads in between do not begin a turn anew: the others of its priority would wait for
+// ever where they come often.
+bool BeginsTurn(const RunQueue& queue, const Thread& current, const Thread& next, bool preempted) {
+  const bool interrupted = preempted && next.priority < current.priority;
+  return &current == queue.idle || !(interrupted || current.priority < next.priority);
+}
+
 }  // namespace
 
 void SwitchThread(bool preempted) {
@@ -73,7 +80,9 @@ void SwitchThread(bool preempted) {
     return;
   }
   queue.current = &next;
-  queue.current_since_ticks = platform::NowTicks();
+  if (BeginsTurn(queue, current, next, preempted)) {
+    queue.current_since_ticks = platform::NowTicks();
+  }
   queue.previous = &current;
   if (&next == queue.idle && queue.active) queue.idles.Store(1, std::memory_order_relaxed);
   if (&current == queue.idle) queue.idles.Store(0, std::memory_order_relaxed);
