@@ -116,6 +116,8 @@ void PushThread(PerCpu& self);
 
 // --- tick.cc. Interrupts off.
 void SchedTick(PerCpu& self);
+// The running thread has had the CPU for as long as it may while others of its priority wait.
+bool TurnIsOver(const RunQueue& queue);
 // Sets the timer for what is next due, and not earlier: an idle CPU is not woken for nothing.
 void ArmForIdle(PerCpu& self);
 // The reschedule interrupt's work.

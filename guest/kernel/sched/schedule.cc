@@ -41,8 +41,11 @@ void PutRunning(PerCpu& self, RunQueue& queue, Thread& current, bool preempted) 
     queue.previous_leaves = true;
     return;
   }
-  // A thread that loses its CPU to a more urgent one comes first among its equals.
-  Link(queue, current, WaitingAbove(queue, current.priority) != 0);
+  // A thread that loses its CPU to a more urgent one comes first among its equals, for what is left
+  // of its turn.
+  const bool turn_over = TurnIsOver(queue);
+  if (turn_over) queue.current_since_ticks = platform::NowTicks();
+  Link(queue, current, !turn_over && WaitingAbove(queue, current.priority) != 0);
 }
 
 Thread& PickNext(RunQueue& queue) {

@@ -62,6 +62,10 @@ void ArmForIdle(PerCpu& self) {
   if (next != armed) Program(self, next);
 }
 
+bool TurnIsOver(const RunQueue& queue) {
+  return platform::NowTicks() - queue.current_since_ticks >= platform::TicksOfUs(kSliceUs);
+}
+
 void SchedTick(PerCpu& self) {
   RunQueue& queue = *self.run_queue;
   Kernel& kernel = *self.kernel;
@@ -69,8 +73,7 @@ void SchedTick(PerCpu& self) {
   queue.lock.Lock(kernel);
   const Thread& current = *queue.current;
   const bool others = queue.waiting_count[static_cast<uint32_t>(current.priority)] != 0;
-  const bool over =
-      platform::NowTicks() - queue.current_since_ticks >= platform::TicksOfUs(kSliceUs);
+  const bool over = TurnIsOver(queue);
   queue.lock.Unlock();
   if (others && over && &current != queue.idle && current.priority != Priority::kStop) {
     const bool lazy = kernel.kernel_knobs().preemption == abi::Preemption::kLazy &&
