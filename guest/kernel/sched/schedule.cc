@@ -58,8 +58,8 @@ Thread& PickNext(RunQueue& queue) {
   return *queue.idle;
 }
 
-// More urgent threads in between do not begin a turn anew: the others of its priority would wait for
-// ever where they come often.
+// More urgent threads in between do not begin a turn anew: where they come often, the others of its
+// priority would wait for ever.
 bool BeginsTurn(const RunQueue& queue, const Thread& current, const Thread& next, bool preempted) {
   const bool interrupted = preempted && next.priority < current.priority;
   return &current == queue.idle || !(interrupted || current.priority < next.priority);
