@@ -181,6 +181,7 @@ TEST(ServiceFlags, CallRcuRunsEachPinning) {
   const CommandLine line = Parse({"rcu", "callrcu", "--pinning=at-start", "--callbacks=5"});
   EXPECT_EQ(line.pinnings, std::vector{abi::WorkerPinning::kAtStart});
   EXPECT_EQ(line.checked.config.scenario_knobs.measurements, 5u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.duration_ms, 5'000u);
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "callrcu", "--pinning=never"}), "--pinning: "));
 }
 

@@ -182,8 +182,9 @@ RunRecord CallRcuRun() {
       .At(20, 0, abi::TraceEvent::kWorkerRanAway, 1)
       .At(500'000, 0, abi::TraceEvent::kScaleEnd);
   run.record().services = ServicesInfo();
-  run.record().services->counters.callbacks_queued = 1000;
-  run.record().services->counters.callbacks_run = 1000;
+  run.record().services->knobs.measurements = 500;  // of each of the two CPUs
+  run.record().services->counters.callbacks_queued = 1007;
+  run.record().services->counters.callbacks_run = 1007;
   return run.Take();
 }
 

@@ -72,6 +72,10 @@ constexpr ServiceFlag kRefFlags[] = {
 };
 constexpr ServiceFlag kCallRcuFlags[] = {
     {"--callbacks", &R::callbacks, "N", "that each CPU queues, up to 1000000 (default 10000)"},
+    {"--seconds", &R::seconds, "N",
+     "how long each CPU goes on with a trickle of them, so that lazy workers get to bind "
+     "themselves "
+     "(after 256 loops of 10 ms), up to 86400 (default 5)"},
     {"--pinning", &R::pinning, "all|NAME,...",
      "when a worker binds itself to its CPU: lazy, at-start, first-work (default all)"},
 };
@@ -252,11 +256,16 @@ absl::Status SetWriters(const RawServices& raw, uint64_t max, abi::ScenarioKnobs
   return SetNumber("--readers", raw.readers, 1, 100'000, knobs.readers);
 }
 
-absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
-  abi::ScenarioKnobs& knobs = config.scenario_knobs;
-  uint32_t seconds = 60;
+absl::Status SetSeconds(const RawServices& raw, uint32_t otherwise, abi::ScenarioKnobs& knobs) {
+  uint32_t seconds = otherwise;
   RETURN_IF_ERROR(SetNumber("--seconds", raw.seconds, 1, 86'400, seconds));
   knobs.duration_ms = seconds * 1000;
+  return absl::OkStatus();
+}
+
+absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
+  abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  RETURN_IF_ERROR(SetSeconds(raw, 60, knobs));
   RETURN_IF_ERROR(SetSwitch("--onoff", raw.onoff, knobs.onoff));
   if (config.cpus < 2) {
     if (raw.onoff == "on") return FlagError("--onoff", "one CPU cannot go off; give --cpus=2");
@@ -291,6 +300,7 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
     case ServiceUse::kCallRcu:
       config.scenario = abi::Scenario::kCallRcu;
       knobs.measurements = 10'000;
+      RETURN_IF_ERROR(SetSeconds(raw, 5, knobs));
       return SetNumber("--callbacks", raw.callbacks, 1, 1'000'000, knobs.measurements);
     case ServiceUse::kTorture:
       config.scenario = abi::Scenario::kTorture;

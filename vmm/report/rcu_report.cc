@@ -57,7 +57,10 @@ WorkerFiguresRow RowOf(const RunRecord& record, const WorkerResult& result) {
   for (const auto& [cpu, us] : result.pinned_us) times.push_back(static_cast<int64_t>(us));
   row.pinned_us = Summarize(std::move(times));
   if (result.window_ns.has_value() && *result.window_ns > 0) {
-    row.callbacks_per_s = static_cast<double>(record.services->counters.callbacks_run) * 1e9 /
+    // Those of the window; what trickles in after it is no part of the rate.
+    const abi::ScenarioKnobs& knobs = record.services->knobs;
+    const uint64_t updaters = knobs.writers == 0 ? record.cpus_offered : knobs.writers;
+    row.callbacks_per_s = static_cast<double>(knobs.measurements * updaters) * 1e9 /
                           static_cast<double>(*result.window_ns);
   }
   return row;
