@@ -80,7 +80,7 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   } else {
     BringUpSecondaryCpus(self);
   }
-  if (kernel.params->retry != 0) RetryFailedCpus(self);
+  if (kernel.params->retry != 0) services ? HotplugRetry(kernel) : RetryFailedCpus(self);
   if (services) rcu::EndInkernelBoot(kernel);
   kernel.init_function != nullptr ? kernel.init_function(kernel) : RunScenario(self);
   kernel.result->cpus_online = kernel.online_count.Load(std::memory_order_seq_cst);

@@ -74,7 +74,11 @@ class ThreadedBoot {
     uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
     while (before != 0) {
       const auto changed = [before](uint32_t now) { return now != before; };
-      if (!AwaitWord(self_, kernel_.remaining.Ref(), changed)) break;
+      if (!AwaitWord(self_, kernel_.remaining.Ref(), changed)) {
+        if (!kernel_.tree || rekicked_) break;
+        rekicked_ = true;
+        KickTreeOrphans(self_);
+      }
       before = kernel_.remaining.Load(std::memory_order_seq_cst);
     }
     for (uint32_t i = 0; i < kernel_.params->order_count; ++i) Settle(CpuNumber(kernel_.order[i]));
@@ -120,6 +124,7 @@ class ThreadedBoot {
   PerCpu& self_;
   Kernel& kernel_;
   const bool own_;  // APs run on their own
+  bool rekicked_ = false;
 };
 
 }  // namespace
@@ -128,16 +133,25 @@ void HotplugBringUp(Kernel& kernel) {
   const ControlThread control(CpuNumber(kernel.params->cpu_count));  // none's number
   PerCpu& self = platform::ThisCpu();
   platform::Trace(TraceEvent::kSmpbootBegin, 0, 0);
-  kernel.tree = kernel.strategy.passes[0].means == sequence::Means::kTree;
-  for (uint32_t i = 0; kernel.tree && i < kernel.params->order_count; ++i) {
-    kernel.slot(CpuNumber(kernel.order[i])).tree_rank = i + 1;
-  }
+  if (kernel.strategy.passes[0].means == sequence::Means::kTree) PlantTree(kernel);
   ThreadedBoot ops(self);
   sequence::RunStrategy(ops, kernel.strategy, kernel.order, kernel.params->order_count);
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);
   platform::Trace(TraceEvent::kSmpbootEnd, 0, kernel.online_count.Load(std::memory_order_seq_cst));
   HotplugPlugSteps(kernel);
+}
+
+void HotplugRetry(Kernel& kernel) {
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const CpuNumber cpu(kernel.order[i]);
+    abi::CpuSlot& slot = kernel.slot(cpu);
+    if (slot.error == 0) continue;
+    platform::Trace(TraceEvent::kRetry, static_cast<uint16_t>(cpu.value), slot.error);
+    slot.error = 0;
+    const Error error = CpuUp(kernel, cpu, CpuhpState::kOnline);
+    if (error != Error::kNone) slot.error = static_cast<uint32_t>(error);
+  }
 }
 
 }  // namespace sipi
