@@ -44,6 +44,7 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.schedule = schedule == 0  ? Schedule::kTimed
                    : schedule < 6 ? Schedule::kRandom
                                   : Schedule::kPriorities;
+  chaos.slowdown = 4;
   chaos.change_points = 1 + static_cast<uint32_t>(draws.Below(8));
   chaos.expected_steps = 4000 * cpus;
   chaos.store_buffer = draws.OneIn(2);

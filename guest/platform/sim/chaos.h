@@ -9,7 +9,7 @@ namespace sipi::sim {
 enum class Schedule : uint8_t {
   kTimed,       // as the costs have it
   kRandom,      // any step of any CPU may take longer, by up to 16 us
-  kPriorities,  // each CPU 16 times slower than the one before it in a random order; at a few
+  kPriorities,  // each CPU `slowdown` times slower than the one before it in a random order; at a few
                 // random steps the CPU that runs becomes the slowest (after PCT: Burckhardt et al.,
                 // "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
                 // 2010)
@@ -28,6 +28,7 @@ struct Chaos {
   bool marked = false;
   // A function call's interrupt to a CPU that is dead is a violation.
   bool calls_need_life = false;
+  uint32_t slowdown = 16;  // with kPriorities; few, where CPUs have ticks to keep up with
   uint32_t change_points = 3;
   uint32_t expected_steps = 1000;  // among which the change points lie
   bool store_buffer = false;       // x86-TSO: plain stores become visible later, in order
