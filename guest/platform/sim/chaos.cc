@@ -9,7 +9,7 @@ namespace sipi::sim {
 namespace {
 
 constexpr uint64_t kStepNs = 20;  // of the fastest CPU, with Schedule::kPriorities
-constexpr uint32_t kRanks = 3;  // what is further down is as slow as the last
+constexpr uint32_t kRanks = 3;    // what is further down is as slow as the last
 
 bool Alive(const Cpu& cpu) {
   return cpu.state != CpuState::kWaitForSipi && cpu.state != CpuState::kInLatency;
@@ -123,8 +123,8 @@ void Machine::CheckStart(Cpu& cpu) {
 // A function call to a CPU that runs nothing any more, or nothing yet.
 void Machine::CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr) {
   const Cpu& called = cpus_[target];
-  const bool call = icr.mode == apic::DeliveryMode::kFixed &&
-                    icr.vector.value == abi::kCallSingleVector;
+  const bool call =
+      icr.mode == apic::DeliveryMode::kFixed && icr.vector.value == abi::kCallSingleVector;
   if (!call || (Alive(called) && called.state != CpuState::kParked)) return;
   Violation("CPU " + std::to_string(sender.number) + " interrupts CPU " + std::to_string(target) +
             " for a function call, which is dead");

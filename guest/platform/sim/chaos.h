@@ -23,7 +23,7 @@ struct Chaos {
   Schedule schedule = Schedule::kTimed;
   uint32_t preemptions = 0;  // with kChosen: at most so many
   // With kChosen: choices only between the guest's marks (abi::kMarkChoices), and preemptions only
-  // before a CPU touches RCU's tree or per-CPU data, a CPU's slot or the set of CPUs: what is between
+  // before a CPU touches RCU's tree or per-CPU data, a CPU's slot or its list of calls: what is between
   // concerns nobody else that the marked part is about.
   bool marked = false;
   // A function call's interrupt to a CPU that is dead is a violation.
