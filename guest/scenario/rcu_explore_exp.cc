@@ -2,8 +2,8 @@
 // coming up, beside readers on all CPUs. The simulator tries all schedules from the mark on: this
 // script decides only where the two meet.
 //
-// Three CPUs: 0 asks for the grace period, 1 is the control CPU of the hotplug operation, 2 goes and
-// comes. scenario_value is a CpuhpState, plus kUpwards: met on the way up.
+// Three CPUs: 0 asks for the grace period, 1 is the control CPU of the hotplug operation, 2 goes
+// and comes. scenario_value is a CpuhpState, plus kUpwards: met on the way up.
 #include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/hotplug/state.h"
 #include "guest/kernel/rcu/read_side.h"

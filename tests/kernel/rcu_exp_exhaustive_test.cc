@@ -1,5 +1,5 @@
-// Case G8 by exhaustive search: one expedited grace period against a CPU's way off and on, three CPUs
-// in two leaves, met at every state of that way; every schedule with one preemption.
+// Case G8 by exhaustive search: one expedited grace period against a CPU's way off and on, three
+// CPUs in two leaves, met at every state of that way; every schedule with one preemption.
 #include <gtest/gtest.h>
 
 #include <cstdio>

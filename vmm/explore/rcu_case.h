@@ -12,8 +12,9 @@ inline constexpr uint64_t kRcuTimeLimitMs = 30'000;
 ExploreCase RcuCaseOf(uint64_t seed, const ExploreSpace& space);
 bool ExploresRcu(const ExploreCase& explored);
 
-// One expedited grace period against one CPU that goes off and on, of three in two leaves (case G8):
-// it begins where that CPU comes to a state of these. scenario_value of abi::Scenario::kExpHotplug.
+// One expedited grace period against one CPU that goes off and on, of three in two leaves (case
+// G8): it begins where that CPU comes to a state of these. scenario_value of
+// abi::Scenario::kExpHotplug.
 inline constexpr uint64_t kUpwards = uint64_t{1} << 32;
 inline constexpr uint64_t kMeetings[] = {
     // Down: from active over dying to dead, and what the control CPU does then.
@@ -33,9 +34,9 @@ std::string DescribeRcu(const RunConfig& config);
 //
 //   - the guest ended by itself: its own checks are panics (guest/scenario/rcu_explore.h)
 //   - every CPU is online, at the last state of the table
-//   - no grace period, and nobody's wait for one, took longer than readers and stalls account for: a
-//     wake-up that was lost and made good by a time-out is lost all the same
-//   - no stall was reported, and no unbalanced rcu_unexpedite_gp()
+// - no grace period, and nobody's wait for one, took longer than readers and stalls account for: a
+// wake-up that was lost and made good by a time-out is lost all the same - no stall was reported,
+// and no unbalanced rcu_unexpedite_gp()
 std::string CheckRcuRun(const ExploreCase& explored, const ArenaLayout& arena,
                         const sim::Simulator& simulator, const sim::End& end);
 
