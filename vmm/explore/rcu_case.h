@@ -34,9 +34,9 @@ std::string DescribeRcu(const RunConfig& config);
 //
 //   - the guest ended by itself: its own checks are panics (guest/scenario/rcu_explore.h)
 //   - every CPU is online, at the last state of the table
-// - no grace period, and nobody's wait for one, took longer than readers and stalls account for: a
-// wake-up that was lost and made good by a time-out is lost all the same - no stall was reported,
-// and no unbalanced rcu_unexpedite_gp()
+//   - no grace period took longer than readers and stalls account for: a wake-up that was lost and
+//     made good by a time-out is lost all the same
+//   - no stall was reported, and no unbalanced rcu_unexpedite_gp()
 std::string CheckRcuRun(const ExploreCase& explored, const ArenaLayout& arena,
                         const sim::Simulator& simulator, const sim::End& end);
 

@@ -10,9 +10,9 @@ enum class Schedule : uint8_t {
   kTimed,       // as the costs have it
   kRandom,      // any step of any CPU may take longer, by up to 16 us
   kPriorities,  // each CPU `slowdown` times slower than the one before it in a random order; at
-                // a few random steps the CPU that runs becomes the slowest (after PCT: Burckhardt et al.,
-                // "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
-                // 2010)
+                // a few random steps the CPU that runs becomes the slowest (after PCT: Burckhardt
+                // et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
+                // ASPLOS 2010)
   kChosen,      // one CPU at a time, and Options::choices says which (choices.h)
 };
 
