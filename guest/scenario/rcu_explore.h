@@ -1,11 +1,11 @@
-// What `sipi explore --scenario=rcu` runs: a few readers, updaters and a hotplug thread for a handful
-// of rounds each, small enough that a schedule costs milliseconds of the host, and strict: the first
-// thing that must not be is a panic that says what it is. The simulator looks for the rest (a run that
-// does not end, CPUs that did not come back, grace periods that took too long).
+// What `sipi explore --scenario=rcu` runs: a few readers, updaters and a hotplug thread for a
+// handful of rounds each, small enough that a schedule costs milliseconds of the host, and strict:
+// the first thing that must not be is a panic that says what it is. The simulator looks for the
+// rest (a run that does not end, CPUs that did not come back, grace periods that took too long).
 //
 // An updater owns a pointer and its elements. It replaces the element, waits for a grace period in
-// one of all ways there are, and marks the old one freed; a reader that holds a freed element has been
-// overlooked. A reader also takes cookies: none may be done before its section ends.
+// one of all ways there are, and marks the old one freed; a reader that holds a freed element has
+// been overlooked. A reader also takes cookies: none may be done before its section ends.
 #pragma once
 
 #include "guest/kernel/rcu/rcu.h"
@@ -70,8 +70,8 @@ namespace sipi {
 
 // In the thread "init", all CPUs up; returns when its threads have ended.
 void RunRcuExplore(Kernel& kernel);
-// Case G8's script (rcu_explore_exp.cc): one expedited grace period against one CPU that goes off and
-// on again.
+// Case G8's script (rcu_explore_exp.cc): one expedited grace period against one CPU that goes off
+// and on again.
 void RunExpHotplug(Kernel& kernel);
 
 }  // namespace sipi

@@ -2,9 +2,10 @@
 // coming up, beside readers on all CPUs. The simulator tries all schedules from the mark on: this
 // script decides only where the two meet.
 //
-// Three CPUs: 0 asks for the grace period, 1 is the control CPU of the hotplug operation, 2 goes and
-// comes. scenario_value is a CpuhpState, plus kUpwards: met on the way up.
+// Three CPUs: 0 asks for the grace period, 1 is the control CPU of the hotplug operation, 2 goes
+// and comes. scenario_value is a CpuhpState, plus kUpwards: met on the way up.
 #include "guest/kernel/hotplug/hotplug.h"
+#include "guest/kernel/hotplug/state.h"
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/rcu_explore.h"
@@ -17,7 +18,17 @@ constexpr CpuNumber kAsker{0};
 constexpr CpuNumber kControl{1};
 constexpr CpuNumber kMover{2};
 constexpr uint64_t kPatienceUs = 10'000'000;
-constexpr uint32_t kReaders = 2;
+// Two threads; and the mover itself, while it starts and while it dies.
+constexpr uint32_t kThreads = 2;
+constexpr uint32_t kReaders = kThreads + 1;
+constexpr size_t kMaxSteps = 64;
+// Between ap:offline, where RCU learns of the CPU, and the rest of its STARTING section.
+constexpr auto kReadState = static_cast<abi::CpuhpState>(89);
+
+struct Script;
+struct PluggedTable : CpuhpTable {
+  Script* script = nullptr;
+};
 
 struct Script {
   Kernel* kernel = nullptr;
@@ -26,8 +37,12 @@ struct Script {
   bool upwards = false;
   platform::Atomic<uint32_t> went_down{0};
   // By reader; odd: it is within a section.
-  platform::Atomic<uint32_t> section[kReaders] = {platform::Atomic<uint32_t>{0},
-                                                  platform::Atomic<uint32_t>{0}};
+  struct Section {
+    platform::Atomic<uint32_t> count{0};
+  } section[kReaders];
+  // The kernel's steps and one more, in which the mover reads.
+  CpuhpStep steps[kMaxSteps];
+  PluggedTable table;
 };
 
 struct Player : CrewMember {
@@ -65,12 +80,12 @@ void Ask(CrewMember& member) {
   platform::Trace(abi::TraceEvent::kScenario, 0, abi::kMarkChoices);
   uint32_t before[kReaders];
   for (uint32_t i = 0; i < kReaders; ++i) {
-    before[i] = script.section[i].Load(std::memory_order_seq_cst);
+    before[i] = script.section[i].count.Load(std::memory_order_seq_cst);
   }
   rcu::SynchronizeExpedited(*script.kernel);
   for (uint32_t i = 0; i < kReaders; ++i) {
     const bool within = before[i] % 2 != 0;
-    if (within && script.section[i].Load(std::memory_order_seq_cst) == before[i]) {
+    if (within && script.section[i].count.Load(std::memory_order_seq_cst) == before[i]) {
       SIPI_PANIC("an expedited grace period has ended before a reader that was there");
     }
   }
@@ -90,20 +105,55 @@ void Operate(CrewMember& member) {
   }
 }
 
+void ReadFor30Us(platform::Atomic<uint32_t>& section) {
+  rcu::ReadLock();
+  section.FetchAdd(1, std::memory_order_seq_cst);
+  platform::DelayUs(30);
+  section.FetchAdd(1, std::memory_order_seq_cst);
+  rcu::ReadUnlock();
+}
+
 void ReadOn(CrewMember& member) {
   Script& script = *static_cast<Player&>(member).script;
-  platform::Atomic<uint32_t>& section = script.section[member.index];
+  platform::Atomic<uint32_t>& section = script.section[member.index].count;
   while (!script.crew->stopping()) {
-    rcu::ReadLock();
-    section.FetchAdd(1, std::memory_order_seq_cst);
-    platform::DelayUs(30);
-    section.FetchAdd(1, std::memory_order_seq_cst);
-    rcu::ReadUnlock();
+    ReadFor30Us(section);
     // A CPU that has come back has its reader again.
     const CpuNumber place = member.index == 0 ? kMover : kControl;
     (void)SetAffinity(*CurrentThread(), place.value);
     SleepUs(20);
   }
+}
+
+// On the mover, interrupts off.
+Error ReadOnMover(PerCpu& self, CpuNumber) {
+  ReadFor30Us(static_cast<const PluggedTable*>(self.kernel->hotplug->steps)
+                  ->script->section[kThreads]
+                  .count);
+  return Error::kNone;
+}
+
+// Adds a reader to the STARTING section, after the step by which RCU learns of the CPU.
+void PlugReaderIn(Script& script) {
+  const CpuhpTable& table = *script.kernel->hotplug->steps;
+  const CpuhpStep reader{kReadState, Section::kStarting, false, ReadOnMover, ReadOnMover};
+  size_t at = 0;
+  for (size_t s = 0; s < kSections; ++s) {
+    const auto section = static_cast<Section>(s);
+    bool due = section == Section::kStarting;
+    script.table.begin[s] = script.steps + at;
+    for (const CpuhpStep& step : table.Steps(section)) {
+      SIPI_ASSERT(at + 2 < kMaxSteps && step.state != kReadState);
+      if (due && step.state > kReadState) {
+        script.steps[at++] = reader;
+        due = false;
+      }
+      script.steps[at++] = step;
+    }
+  }
+  script.table.begin[kSections] = script.steps + at;
+  script.table.script = &script;
+  script.kernel->hotplug->steps = &script.table;
 }
 
 Player& MakePlayer(Script& script, void (*run)(CrewMember&)) {
@@ -126,7 +176,8 @@ void RunExpHotplug(Kernel& kernel) {
   script.upwards = (value & kUpwards) != 0;
   script.state = static_cast<abi::CpuhpState>(value & 0xffffffff);
   Crew& crew = *script.crew;
-  for (uint32_t i = 0; i < kReaders; ++i) {
+  PlugReaderIn(script);
+  for (uint32_t i = 0; i < kThreads; ++i) {
     crew.Spawn(MakePlayer(script, ReadOn), {.name = "explore_rd/%", .index = i});
   }
   crew.Spawn(MakePlayer(script, Ask), {.name = "explore_ask", .cpu = kAsker.value});

@@ -2,6 +2,7 @@
 
 #include "guest/kernel/call.h"
 #include "guest/kernel/print.h"
+#include "guest/scenario/rcu_explore.h"
 #include "guest/scenario/rcu_scenarios.h"
 
 namespace sipi {
@@ -40,8 +41,11 @@ void RunScenario(PerCpu& self) {
       RunThreads(kernel);
       break;
     case abi::Scenario::kRcuExplore:
+      RunRcuExplore(kernel);
+      break;
     case abi::Scenario::kExpHotplug:
-      SIPI_PANIC("a scenario that this guest does not have");
+      RunExpHotplug(kernel);
+      break;
   }
   if (kernel.params->fault.kind == abi::Fault::kHaltAll) CallAll(self, CallFunction::kHalt);
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,15 +14,21 @@
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/progress.h"
 #include "vmm/explore/exhaustive.h"
+#include "vmm/explore/rcu_case.h"
 
 namespace sipi {
 namespace {
 
 constexpr size_t kTraceEvents = 60;
 
+bool ExploresRcu(const ExhaustivePlan& plan) {
+  return plan.space.scenario == ExploreScenario::kRcu && !plan.seed;
+}
+
 std::string NameOf(const ExhaustivePlan& plan) {
   return absl::StrCat(plan.preemptions, plan.preemptions == 1 ? " preemption" : " preemptions",
-                      plan.store_buffer ? ", with a store buffer" : "");
+                      plan.store_buffer ? ", with a store buffer" : "",
+                      ExploresRcu(plan) ? absl::StrCat(", met at ", MetAt(plan.met_at)) : "");
 }
 
 // One schedule: what is wrong with it, made small, with its last events. `failed` says whether.
@@ -40,6 +47,7 @@ std::string Report(const ExhaustivePlan& plan, const ChoiceList& choices, bool* 
   return absl::StrCat(
       text, "\n", DescribeChoices(explorer.ChoicePoints()), "  ", wrong,
       "\n  again, with the same flags: --store-buffer=", plan.store_buffer ? "on" : "off",
+      ExploresRcu(plan) ? absl::StrCat(" --meet-at=", MeetingText(plan.met_at)) : "",
       " --replay=", ChoicesText(found.choices), "\n", explorer.Trace(found, kTraceEvents));
 }
 
@@ -61,19 +69,36 @@ std::string Sum(const ExhaustivePlan& plan, const ExhaustiveResult& result, doub
 
 }  // namespace
 
+namespace {
+
+// The walks to do: for RCU one for each place where grace period and hotplug can meet.
+std::vector<ExhaustivePlan> Walks(const ExhaustiveFlags& flags) {
+  std::vector<ExhaustivePlan> walks;
+  for (const bool buffered : flags.store_buffer) {
+    for (const uint64_t met_at : flags.meetings) {
+      walks.push_back(flags.plan);
+      walks.back().store_buffer = buffered;
+      walks.back().met_at = met_at;
+    }
+  }
+  return walks;
+}
+
+}  // namespace
+
 int ExhaustiveCommand(const ExhaustiveFlags& flags, bool quiet) {
   bool failed = false;
-  ExhaustivePlan plan = flags.plan;
   if (flags.replay) {
+    ExhaustivePlan plan = flags.plan;
     plan.store_buffer = flags.store_buffer.size() == 1 && flags.store_buffer[0];
+    plan.met_at = flags.meetings.front();
     const bool printed = Print(Report(plan, *flags.replay, &failed));
     return static_cast<int>(printed ? ExitCode::kOk : ExitCode::kError);
   }
   StopRequest stop;
   const SignalsStop signals(stop);
   std::atomic<bool> stopped{false};
-  for (const bool buffered : flags.store_buffer) {
-    plan.store_buffer = buffered;
+  for (const ExhaustivePlan& plan : Walks(flags)) {
     ProgressLine progress(2, !quiet);
     const auto begin = std::chrono::steady_clock::now();
     const auto seconds = [begin] {

@@ -1,6 +1,7 @@
 #include "vmm/cli/explore_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <iterator>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/raw_flags.h"
 #include "vmm/cli/strategy_flag.h"
+#include "vmm/explore/rcu_case.h"
 
 namespace sipi {
 namespace {
@@ -36,6 +38,7 @@ absl::Status CheckMode(const RawExplore& raw, bool exhaustive) {
                                                                     {"--merge", &raw.merge}};
   const std::pair<const char*, const std::string*> exhaustive_only[] = {
       {"--preemptions", &raw.preemptions},
+      {"--meet-at", &raw.meet_at},
       {"--store-buffer", &raw.store_buffer},
       {"--fault", &raw.fault}};
   for (const auto& [flag, value] : random_only) {
@@ -73,18 +76,44 @@ absl::Status CheckFault(const abi::FaultSpec& fault) {
   }
 }
 
+// Where grace period and hotplug meet: all places, or the one that is named.
+absl::StatusOr<std::vector<uint64_t>> ParseMeetings(const RawExplore& raw, bool meets) {
+  if (!meets && !raw.meet_at.empty()) {
+    return FlagError("--meet-at", "is for --scenario=rcu without --seed; leave it out");
+  }
+  if (!meets) return std::vector<uint64_t>{0};
+  if (raw.meet_at.empty()) {
+    if (!raw.replay.empty()) {
+      return FlagError("--replay", "add the --meet-at that was printed with the list");
+    }
+    return std::vector<uint64_t>(std::begin(kMeetings), std::end(kMeetings));
+  }
+  std::string known;
+  for (const uint64_t met_at : kMeetings) {
+    if (MeetingText(met_at) == raw.meet_at) return std::vector<uint64_t>{met_at};
+    absl::StrAppend(&known, known.empty() ? "" : ", ", MeetingText(met_at));
+  }
+  return FlagError("--meet-at", absl::StrCat(Quoted(raw.meet_at), " is none of ", known));
+}
+
 absl::StatusOr<ExhaustiveFlags> CheckExhaustive(const RawExplore& raw, const CampaignPlan& random) {
   ExhaustiveFlags flags;
   ExhaustivePlan& plan = flags.plan;
   plan.space = random.space;
-  if (plan.space.cpus == 0) plan.space.cpus = 2;
+  const bool meets = plan.space.scenario == ExploreScenario::kRcu && raw.seed.empty();
+  if (plan.space.cpus == 0) plan.space.cpus = meets ? 3 : 2;
   if (plan.space.cpus > kMaxExhaustiveCpus) {
     return FlagError("--cpus", absl::StrCat(plan.space.cpus,
                                             " CPUs have too many schedules to try all of them; "
                                             "give 2 or 3, or --schedule=random"));
   }
+  if (meets && plan.space.cpus != 3) {
+    return FlagError("--cpus",
+                     "--scenario=rcu walks through three CPUs; leave it out, or add --seed");
+  }
+  ASSIGN_OR_RETURN(flags.meetings, ParseMeetings(raw, meets));
   constexpr uint64_t kMaxPreemptions = 16;
-  plan.preemptions = 2;
+  plan.preemptions = meets ? 1 : 2;
   if (!raw.preemptions.empty()) {
     ASSIGN_OR_RETURN(const uint64_t preemptions,
                      ParseNumber("--preemptions", raw.preemptions, 0, kMaxPreemptions));
@@ -121,6 +150,8 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
       "the first schedule's; the others count up from it (default 1); exhaustive: draw the knobs");
   add("--preemptions", raw.preemptions, "N",
       "exhaustive: how many a schedule may have (default 2)");
+  add("--meet-at", raw.meet_at, "down:STATE|up:STATE",
+      "exhaustive, rcu: where the CPU is when the grace period begins (default: everywhere)");
   add("--store-buffer", raw.store_buffer, "on|off", "exhaustive: one of the two (default both)");
   add("--fault", raw.fault, "KIND@CPU[:VALUE]", "exhaustive: this fault in every schedule");
   add("--scenario", raw.scenario, "smpboot|rcu",

@@ -25,6 +25,7 @@ struct RawExplore {
   std::string cpus;
   std::string strategy;
   std::string preemptions;
+  std::string meet_at;
   std::string store_buffer;
   std::string fault;
   std::string faults = "on";
@@ -43,6 +44,7 @@ struct RawExplore {
 struct ExhaustiveFlags {
   ExhaustivePlan plan;
   std::vector<bool> store_buffer;    // a walk for each
+  std::vector<uint64_t> meetings;    // and for each of these (ExhaustivePlan::met_at)
   std::optional<ChoiceList> replay;  // this schedule alone
 };
 

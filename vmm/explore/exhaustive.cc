@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "vmm/explore/rcu_case.h"
+
 namespace sipi {
 namespace {
 
@@ -123,8 +125,13 @@ class Walk {
 ExploreCase ExhaustiveCase(const ExhaustivePlan& plan) {
   ExploreSpace space = plan.space;
   space.faults = false;
-  ExploreCase base = plan.seed ? CaseOf(*plan.seed, space) : PlainCase(space);
+  const bool rcu = space.scenario == ExploreScenario::kRcu;
+  ExploreCase base = plan.seed ? CaseOf(*plan.seed, space)
+                     : rcu     ? ExpHotplugCase(plan.met_at)
+                               : PlainCase(space);
   base.chaos = {};
+  base.chaos.marked = rcu;
+  base.chaos.calls_need_life = rcu;
   base.chaos.on = true;
   base.chaos.schedule = sim::Schedule::kChosen;
   base.chaos.preemptions = plan.preemptions;

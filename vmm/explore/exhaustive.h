@@ -39,6 +39,7 @@ std::string DescribeChoices(std::span<const sim::ChoicePoint> points);
 struct ExhaustivePlan {
   ExploreSpace space;            // with 2 or 3 CPUs
   std::optional<uint64_t> seed;  // knobs, topology and delays as this seed draws them; else plain
+  uint64_t met_at = 0;           // ExploreScenario::kRcu: one of kMeetings (rcu_case.h)
   abi::FaultSpec fault;
   uint32_t preemptions = 1;
   bool store_buffer = false;  // plain stores stay in the buffer until something drains it

@@ -44,6 +44,7 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.schedule = schedule == 0  ? Schedule::kTimed
                    : schedule < 6 ? Schedule::kRandom
                                   : Schedule::kPriorities;
+  chaos.slowdown = 4;
   chaos.change_points = 1 + static_cast<uint32_t>(draws.Below(8));
   chaos.expected_steps = 4000 * cpus;
   chaos.store_buffer = draws.OneIn(2);
@@ -54,6 +55,8 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
     const uint64_t kind = draws.Below(8);
     if (any) chaos.*rate = kind == 0 ? Rate::kWild : kind < 4 ? Rate::kRare : Rate::kOff;
   }
+  // Threads that lose their CPU where they are: no fault, but another schedule.
+  chaos.resched = draws.OneIn(2) ? Rate::kRare : Rate::kOff;
 }
 
 }  // namespace
@@ -89,6 +92,43 @@ ExploreCase RcuCaseOf(uint64_t seed, const ExploreSpace& space) {
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
   drawn.chaos.canary = space.canary;
   return drawn;
+}
+
+ExploreCase ExpHotplugCase(uint64_t met_at) {
+  ExploreCase plain;
+  RunConfig& config = plain.config;
+  config.machine = MachineKind::kSim;
+  config.serial_fd = -1;
+  config.cpus = 3;
+  config.topology = FlatTopology(config.cpus);
+  config.order = {1, 2};
+  config.strategy = sequence::MakeStrategy(sequence::StrategyId::kSerial);
+  config.strategy.reuse_calibration = 1;
+  config.clock_known = true;
+  config.scenario = abi::Scenario::kExpHotplug;
+  config.scenario_value = met_at;
+  config.knobs.handshake_timeout_ms = 10'000;
+  config.knobs.calibration_us = 20;
+  config.knobs.kick.sipi_delay_us = 1;
+  config.knobs.kick.sipi_idle_delay_us = 0;
+  config.knobs.wait_spin_us = 1;
+  config.knobs.control_spin_us = 1;
+  config.kernel.services = 1;
+  config.kernel.rcu_fanout = 2;
+  config.kernel.rcu_fanout_leaf = 2;  // two leaves
+  config.kernel.boot_expedited = 0;
+  plain.held_ns.assign(config.cpus, 0);
+  return plain;
+}
+
+std::string MeetingText(uint64_t met_at) {
+  return absl::StrCat((met_at & kUpwards) != 0 ? "up:" : "down:", met_at & 0xffffffff);
+}
+
+std::string MetAt(uint64_t met_at) {
+  const auto state = static_cast<abi::CpuhpState>(met_at & 0xffffffff);
+  return absl::StrCat(abi::Name(state),
+                      (met_at & kUpwards) != 0 ? " on the way up" : " on the way down");
 }
 
 std::string DescribeRcu(const RunConfig& config) {

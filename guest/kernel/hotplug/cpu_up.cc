@@ -15,7 +15,8 @@ Error BringUp(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
   const StepSpan prepare = kernel.hotplug->steps->Steps(Section::kPrepare);
   StepOps ops(self, cpu, Section::kPrepare);
   if (from < CpuhpState::kBringupCpu) {
-    HotplugOf(kernel, cpu).idle_done.Reset();
+    // Once kicked it may be there any moment: an earlier pass may have let it go.
+    if (from < CpuhpState::kKickAp) HotplugOf(kernel, cpu).idle_done.Reset();
     const CpuhpState end = target < CpuhpState::kBringupCpu ? target : CpuhpState::kBringupCpu;
     const Error error = WalkUp(prepare, from, end, ops);
     if (error != Error::kNone || target <= CpuhpState::kBringupCpu) return error;

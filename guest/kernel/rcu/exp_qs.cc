@@ -36,8 +36,8 @@ void ReportLater(PerCpu& self, Data& data) {
   SetNeedResched(self);
 }
 
-// Nothing but the count of preemption, where there is one, tells that the interrupted thread is in no
-// reader.
+// Nothing but the count of preemption, where there is one, tells that the interrupted thread is in
+// no reader.
 void AskNonPreemptible(PerCpu& self, Data& data) {
   const abi::Preemption preemption = self.kernel->kernel_knobs().preemption;
   const bool counts = preemption == abi::Preemption::kFull || preemption == abi::Preemption::kLazy;

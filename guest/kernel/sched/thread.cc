@@ -151,6 +151,8 @@ void SchedStartCpu(PerCpu& self) {
   queue.current = queue.idle;
   queue.current_since_ticks = platform::NowTicks();
   queue.runs = true;
+  // An interrupt that was on its way when the CPU went is lost with it.
+  queue.request.Store(0, std::memory_order_relaxed);
   // Its own threads may have been waiting for it.
   SetNeedResched(self);
 }

@@ -9,16 +9,15 @@ namespace sipi::sim {
 namespace {
 
 constexpr uint64_t kStepNs = 20;  // of the fastest CPU, with Schedule::kPriorities
-constexpr uint64_t kSlowdown = 16;
-constexpr uint32_t kRanks = 3;  // what is further down is as slow as the last
+constexpr uint32_t kRanks = 3;    // what is further down is as slow as the last
 
 bool Alive(const Cpu& cpu) {
   return cpu.state != CpuState::kWaitForSipi && cpu.state != CpuState::kInLatency;
 }
 
-uint64_t SlownessOf(uint32_t rank) {
+uint64_t SlownessOf(uint32_t rank, uint32_t slowdown) {
   uint64_t ns = kStepNs;
-  for (uint32_t i = 0; i < std::min(rank, kRanks); ++i) ns *= kSlowdown;
+  for (uint32_t i = 0; i < std::min(rank, kRanks); ++i) ns *= slowdown;
   return ns;
 }
 
@@ -42,7 +41,9 @@ void Machine::PowerOnChaos() {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < size(); ++i) order.push_back(i);
   for (uint32_t i = size(); i > 1; --i) std::swap(order[i - 1], order[chaos_random_.Below(i)]);
-  for (uint32_t rank = 0; rank < size(); ++rank) cpus_[order[rank]].slowness = SlownessOf(rank);
+  for (uint32_t rank = 0; rank < size(); ++rank) {
+    cpus_[order[rank]].slowness = SlownessOf(rank, chaos.slowdown);
+  }
   for (uint32_t i = 0; i < chaos.change_points; ++i) {
     change_points_.push_back(1 + chaos_random_.Below(chaos.expected_steps));
   }
@@ -67,7 +68,7 @@ void Machine::Perturb(Cpu& cpu) {
     case Schedule::kPriorities:
       cpu.now_ns += cpu.slowness;
       if (std::find(change_points_.begin(), change_points_.end(), steps_) != change_points_.end()) {
-        cpu.slowness = SlownessOf(size());
+        cpu.slowness = SlownessOf(size(), chaos.slowdown);
       }
       break;
   }
@@ -122,8 +123,8 @@ void Machine::CheckStart(Cpu& cpu) {
 // A function call to a CPU that runs nothing any more, or nothing yet.
 void Machine::CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr) {
   const Cpu& called = cpus_[target];
-  const bool call = icr.mode == apic::DeliveryMode::kFixed &&
-                    icr.vector.value == abi::kCallSingleVector;
+  const bool call =
+      icr.mode == apic::DeliveryMode::kFixed && icr.vector.value == abi::kCallSingleVector;
   if (!call || (Alive(called) && called.state != CpuState::kParked)) return;
   Violation("CPU " + std::to_string(sender.number) + " interrupts CPU " + std::to_string(target) +
             " for a function call, which is dead");

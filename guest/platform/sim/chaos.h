@@ -9,10 +9,10 @@ namespace sipi::sim {
 enum class Schedule : uint8_t {
   kTimed,       // as the costs have it
   kRandom,      // any step of any CPU may take longer, by up to 16 us
-  kPriorities,  // each CPU 16 times slower than the one before it in a random order; at a few
-                // random steps the CPU that runs becomes the slowest (after PCT: Burckhardt et al.,
-                // "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS
-                // 2010)
+  kPriorities,  // each CPU `slowdown` times slower than the one before it in a random order; at
+                // a few random steps the CPU that runs becomes the slowest (after PCT: Burckhardt
+                // et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
+                // ASPLOS 2010)
   kChosen,      // one CPU at a time, and Options::choices says which (choices.h)
 };
 
@@ -23,11 +23,12 @@ struct Chaos {
   Schedule schedule = Schedule::kTimed;
   uint32_t preemptions = 0;  // with kChosen: at most so many
   // With kChosen: choices only between the guest's marks (abi::kMarkChoices), and preemptions only
-  // before a CPU touches RCU's tree or per-CPU data, a CPU's slot or the set of CPUs: what is between
-  // concerns nobody else that the marked part is about.
+  // before a CPU touches RCU's tree or per-CPU data, a CPU's slot or its list of calls: what is
+  // between concerns nobody else that the marked part is about.
   bool marked = false;
   // A function call's interrupt to a CPU that is dead is a violation.
   bool calls_need_life = false;
+  uint32_t slowdown = 16;  // with kPriorities; few, where CPUs have ticks to keep up with
   uint32_t change_points = 3;
   uint32_t expected_steps = 1000;  // among which the change points lie
   bool store_buffer = false;       // x86-TSO: plain stores become visible later, in order
@@ -40,8 +41,8 @@ struct Chaos {
   Rate duplicated_ipi = Rate::kOff;  // SIPIs and fixed IPIs
   Rate stall = Rate::kOff;           // a vCPU is off its core for up to 20 ms
   Rate late_timer = Rate::kOff;      // by up to 1 ms
-  // A CPU with a scheduler gets a reschedule interrupt that nobody sent: the thread that it runs may
-  // lose it at any step. Rare: one step in 2,048, wild: one in 64.
+  // A CPU with a scheduler gets a reschedule interrupt that nobody sent: the thread that it runs
+  // may lose it at any step. Rare: one step in 2,048, wild: one in 64.
   Rate resched = Rate::kOff;
 
   // A deliberately broken line of the kernel or the platform, in builds that have them; 0: none.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "guest/kernel/rcu/state.h"
+#include "guest/kernel/sched/run_queue.h"
 #include "guest/platform/sim/machine.h"
 
 namespace sipi::sim {
@@ -37,10 +38,14 @@ bool Machine::Concerned(const void* word) const {
   if (within(guest.slots, cpus_.size() * sizeof(abi::CpuSlot))) return true;
   if (guest.rcu == nullptr) return false;
   const std::span<rcu::Node> nodes = guest.rcu->nodes;
-  if (within(guest.rcu, sizeof(rcu::State)) || within(nodes.data(), nodes.size_bytes())) return true;
+  if (within(guest.rcu, sizeof(rcu::State)) || within(nodes.data(), nodes.size_bytes()))
+    return true;
   for (uint32_t cpu = 0; cpu < cpus_.size(); ++cpu) {
     const PerCpu& area = guest.percpu(CpuNumber(cpu));
     if (area.rcu != nullptr && within(area.rcu, sizeof(rcu::Data))) return true;
+    // Function calls: pushed, taken, or refused.
+    RunQueue* const queue = area.run_queue;
+    if (queue != nullptr && within(&queue->calls, sizeof queue->calls)) return true;
   }
   return false;
 }
