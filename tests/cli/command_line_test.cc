@@ -1,6 +1,8 @@
 #include "vmm/cli/command_line.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "vmm/base/strategy_name.h"
 #include "vmm/cli/strategy_flag.h"
@@ -215,6 +217,20 @@ TEST(CommandLine, ProfileBringsItsOwnMachine) {
 TEST(CommandLine, UnknownProfileNamesThoseThereAre) {
   const std::string error = ErrorOf({"run", "--profile=server-129"});
   EXPECT_TRUE(Contains(error, "server-128")) << error;
+}
+
+// A FIFO without a writer: an open(2) that waits for one would never come back.
+TEST(CommandLine, FilesThatAreNoneAreRefusedAndNotWaitedFor) {
+  const std::string fifo = testing::TempDir() + "command_line_fifo.json";
+  unlink(fifo.c_str());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const auto& [flag, prefix] : {std::pair("--profile", ""), std::pair("--order", "file:")}) {
+    const std::string error = ErrorOf({"run", std::string(flag) + "=" + prefix + fifo});
+    EXPECT_EQ(error.rfind(std::string(flag) + ": " + fifo + ": is not a regular file; name one", 0),
+              0u)
+        << error;
+  }
+  unlink(fifo.c_str());
 }
 
 TEST(CommandLine, SimulatorTakesTheSameFlagsAndAsksForNoKvm) {

@@ -264,9 +264,11 @@ TEST_F(PayloadTest, DamagedHeadersNeverCrash) {
 }
 
 TEST(ImageFile, TellsWhatCannotBeRead) {
+  const std::string kNotRegular =
+      ": is not a regular file; name one, or save to one what this gives";
   EXPECT_EQ(ImageFile::Read("/nonexistent/payload").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(ImageFile::Read("/dev/null").status().message(), "/dev/null: is not a regular file");
-  EXPECT_EQ(ImageFile::Read("/tmp").status().message(), "/tmp: is not a regular file");
+  EXPECT_EQ(ImageFile::Read("/dev/null").status().message(), "/dev/null" + kNotRegular);
+  EXPECT_EQ(ImageFile::Read("/tmp").status().message(), "/tmp" + kNotRegular);
 }
 
 TEST(ImageFile, RefusesWhatIsTooLarge) {
