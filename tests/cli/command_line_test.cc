@@ -296,6 +296,35 @@ TEST(CommandLine, FlagsWithoutTheirValueAreRefused) {
   EXPECT_FALSE(ParseCommandLine({"run", "--quiet=maybe"}, SmallHost).ok());
 }
 
+// CLI11 takes the word after an empty `--flag=` for its value.
+TEST(CommandLine, NothingAfterTheEqualsSignIsNamedAndTakesNoOtherWord) {
+  for (const std::string flag : {"--payload", "--cpus", "--json", "--env", "--kvm-device"}) {
+    const std::string wanted =
+        flag + ": nothing stands after its =; give a value, or leave the flag out";
+    EXPECT_EQ(ErrorOf({"run", flag + "=", "--quiet"}), wanted);
+    EXPECT_EQ(ErrorOf({"run", "--quiet", flag + "="}), wanted);
+  }
+  EXPECT_EQ(ErrorOf({"explore", "--state=", "--jobs=1"}).rfind("--state: nothing", 0), 0u);
+  EXPECT_EQ(ErrorOf({"run", "--quiet="}).rfind("--quiet: nothing", 0), 0u);
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--wobble="}), "unknown flag '--wobble'"));
+}
+
+TEST(CommandLine, AppendMayBeEmpty) {
+  const std::vector<std::string> run = {"run", "--payload=x"};
+  const auto with = [&run](const std::vector<std::string>& more) {
+    std::vector<std::string> args = run;
+    args.insert(args.end(), more.begin(), more.end());
+    return Parse(args);
+  };
+  const CommandLine between = with({"--append=", "--cpus=3"});
+  EXPECT_EQ(between.flags.append, "");
+  EXPECT_EQ(between.checked.config.cpus, 3u);
+  EXPECT_EQ(with({"--append="}).flags.append, "");
+  EXPECT_EQ(with({"--append=a", "--append="}).flags.append, "") << "the last one counts";
+  EXPECT_EQ(with({"--append=a=", "--quiet"}).flags.append, "a=");
+  EXPECT_EQ(with({"--append", "--cpus="}).flags.append, "--cpus=") << "a value, not a flag";
+}
+
 TEST(CommandLine, TheLastOfARepeatedFlagCounts) {
   EXPECT_EQ(Parse({"run", "--cpus=2", "--cpus=3"}).checked.config.cpus, 3u);
 }

@@ -167,17 +167,15 @@ int Campaign(const ExploreFlags& flags) {
   const uint64_t total = SchedulesOfShard(plan.schedules, plan.shard, plan.shards);
   const auto tick = [&](const CampaignState& now) {
     if (stop.signal() != 0) stopped.store(true, std::memory_order_relaxed);
-    progress.Show(absl::StrFormat("%d of %d schedules, %.0f per second, %d failures", now.done,
-                                  total, static_cast<double>(now.done - already) / seconds(),
-                                  now.failures.size()));
+    progress.Show(absl::StrFormat("%d of %d schedules%s, %d failures", now.done, total,
+                                  PerSecond(now.done - already, seconds()), now.failures.size()));
   };
   RunCampaign(plan, stopped, tick, *state);
   progress.Clear();
   const double took = seconds();
   std::string text = absl::StrFormat(
-      "%d of %d schedules done in %.1f s, %.0f per second on %d threads, %d failures\n",
-      state->done, total, took, static_cast<double>(state->done - already) / took, plan.jobs,
-      state->failures.size());
+      "%d of %d schedules done in %.1f s%s on %d threads, %d failures\n", state->done, total, took,
+      PerSecond(state->done - already, took), plan.jobs, state->failures.size());
   bool ok = true;
   for (const Failure& failure : state->failures) {
     const bool first = &failure == &state->failures.front();
