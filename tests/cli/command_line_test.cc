@@ -1,6 +1,8 @@
 #include "vmm/cli/command_line.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "vmm/base/strategy_name.h"
 #include "vmm/cli/strategy_flag.h"
@@ -217,6 +219,20 @@ TEST(CommandLine, UnknownProfileNamesThoseThereAre) {
   EXPECT_TRUE(Contains(error, "server-128")) << error;
 }
 
+// A FIFO without a writer: an open(2) that waits for one would never come back.
+TEST(CommandLine, FilesThatAreNoneAreRefusedAndNotWaitedFor) {
+  const std::string fifo = testing::TempDir() + "command_line_fifo.json";
+  unlink(fifo.c_str());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const auto& [flag, prefix] : {std::pair("--profile", ""), std::pair("--order", "file:")}) {
+    const std::string error = ErrorOf({"run", std::string(flag) + "=" + prefix + fifo});
+    EXPECT_EQ(error.rfind(std::string(flag) + ": " + fifo + ": is not a regular file; name one", 0),
+              0u)
+        << error;
+  }
+  unlink(fifo.c_str());
+}
+
 TEST(CommandLine, SimulatorTakesTheSameFlagsAndAsksForNoKvm) {
   const auto no_kvm = [](const std::string&) -> CpuLimits {
     ADD_FAILURE() << "KVM was asked";
@@ -278,6 +294,35 @@ TEST(CommandLine, FlagsWithoutTheirValueAreRefused) {
   EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus"}), "--cpus"));
   EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus="}), "--cpus"));
   EXPECT_FALSE(ParseCommandLine({"run", "--quiet=maybe"}, SmallHost).ok());
+}
+
+// CLI11 takes the word after an empty `--flag=` for its value.
+TEST(CommandLine, NothingAfterTheEqualsSignIsNamedAndTakesNoOtherWord) {
+  for (const std::string flag : {"--payload", "--cpus", "--json", "--env", "--kvm-device"}) {
+    const std::string wanted =
+        flag + ": nothing stands after its =; give a value, or leave the flag out";
+    EXPECT_EQ(ErrorOf({"run", flag + "=", "--quiet"}), wanted);
+    EXPECT_EQ(ErrorOf({"run", "--quiet", flag + "="}), wanted);
+  }
+  EXPECT_EQ(ErrorOf({"explore", "--state=", "--jobs=1"}).rfind("--state: nothing", 0), 0u);
+  EXPECT_EQ(ErrorOf({"run", "--quiet="}).rfind("--quiet: nothing", 0), 0u);
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--wobble="}), "unknown flag '--wobble'"));
+}
+
+TEST(CommandLine, AppendMayBeEmpty) {
+  const std::vector<std::string> run = {"run", "--payload=x"};
+  const auto with = [&run](const std::vector<std::string>& more) {
+    std::vector<std::string> args = run;
+    args.insert(args.end(), more.begin(), more.end());
+    return Parse(args);
+  };
+  const CommandLine between = with({"--append=", "--cpus=3"});
+  EXPECT_EQ(between.flags.append, "");
+  EXPECT_EQ(between.checked.config.cpus, 3u);
+  EXPECT_EQ(with({"--append="}).flags.append, "");
+  EXPECT_EQ(with({"--append=a", "--append="}).flags.append, "") << "the last one counts";
+  EXPECT_EQ(with({"--append=a=", "--quiet"}).flags.append, "a=");
+  EXPECT_EQ(with({"--append", "--cpus="}).flags.append, "--cpus=") << "a value, not a flag";
 }
 
 TEST(CommandLine, TheLastOfARepeatedFlagCounts) {

@@ -11,6 +11,7 @@
 
 #include "tests/device/payload_images.h"
 #include "vmm/load/image_file.h"
+#include "vmm/load/loader_area.h"
 #include "vmm/load/long_mode.h"
 
 namespace sipi {
@@ -204,6 +205,46 @@ TEST_F(PayloadTest, OverlappingAndOversizedSegmentsAreErrors) {
             "needed");
 }
 
+// No amount of memory helps an image that is linked to where devices are.
+TEST_F(PayloadTest, WhatDoesNotFitSaysWhetherMoreMemoryHelps) {
+  const auto error_at = [this](uint64_t gpa, uint64_t bytes) {
+    ElfImage<Elf64> image;
+    image.segments[1].p_paddr = gpa;
+    image.segments[1].p_memsz = bytes;
+    const std::string error = Error(image.Build());
+    return error.substr(error.rfind("; ") + 2);
+  };
+  const std::string hole =
+      "no RAM is ever from 0xc0000000 up to 4 GiB, where devices are: link the image to other "
+      "addresses";
+  const std::string more = "give the guest more memory (--memory)";
+  EXPECT_EQ(error_at(0xc000'0000, 32), hole);
+  EXPECT_EQ(error_at(0xfee0'0000, 32), hole);
+  EXPECT_EQ(error_at(0xbfff'ffe1, 32), hole) << "its last byte";
+  EXPECT_EQ(error_at(0xbfff'ffe0, 32), more);
+  EXPECT_EQ(error_at(0x1'0000'0000, 32), more);
+}
+
+TEST_F(PayloadTest, NoRoomForTheLoaderSaysWhatHelps) {
+  const GuestMemory all_below = *GuestMemory::Create(kLowRamLimit);
+  const GpaRange whole = {.begin = Gpa(0x10000), .end = Gpa(kLowRamLimit)};
+  EXPECT_NE(FindLoaderArea(4096, whole, all_below).status().message().find("no more memory helps"),
+            absl::string_view::npos);
+  const GpaRange small = {.begin = Gpa(0x10000), .end = Gpa(memory_.size_bytes())};
+  const absl::Status status = FindLoaderArea(4096, small, memory_).status();
+  EXPECT_NE(status.message().find("give the guest more memory"), absl::string_view::npos);
+}
+
+TEST_F(PayloadTest, ACommandLineThatIsTooLongNamesItsFlag) {
+  options_.append = std::string(4096, 'a');
+  ElfImage<Elf64> pvh;
+  pvh.AddPvhNote(0x400004);
+  for (const Bytes& image : {ElfImage<Elf64>().Build(), pvh.Build()}) {
+    EXPECT_NE(Error(image).find("a command line of 4096 characters"), std::string::npos);
+    EXPECT_NE(Error(image).find("; shorten --append"), std::string::npos);
+  }
+}
+
 // A bss as large as RAM costs no memory: this would be killed, or take minutes, otherwise.
 TEST_F(PayloadTest, AGiganticBssCostsNothing) {
   const GuestMemory large = *GuestMemory::Create(uint64_t{1} << 40);
@@ -264,9 +305,11 @@ TEST_F(PayloadTest, DamagedHeadersNeverCrash) {
 }
 
 TEST(ImageFile, TellsWhatCannotBeRead) {
+  const std::string kNotRegular =
+      ": is not a regular file; name one, or save to one what this gives";
   EXPECT_EQ(ImageFile::Read("/nonexistent/payload").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(ImageFile::Read("/dev/null").status().message(), "/dev/null: is not a regular file");
-  EXPECT_EQ(ImageFile::Read("/tmp").status().message(), "/tmp: is not a regular file");
+  EXPECT_EQ(ImageFile::Read("/dev/null").status().message(), "/dev/null" + kNotRegular);
+  EXPECT_EQ(ImageFile::Read("/tmp").status().message(), "/tmp" + kNotRegular);
 }
 
 TEST(ImageFile, RefusesWhatIsTooLarge) {

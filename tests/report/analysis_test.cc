@@ -41,6 +41,32 @@ TEST(Analysis, SerialPhasesDoNotOverlapSoWallIsTheSum) {
   EXPECT_EQ(a.phase(Phase::kApStartup).unfinished, 0u);
 }
 
+// 20 us until the first kick, 10 from the first AP's online to the second kick, 10 behind all; and
+// for each AP 10 us from the end of wait-alive until it has seen its release.
+TEST(Analysis, WhatLiesInNoPhaseIsTheRestOfSmpboot) {
+  EXPECT_EQ(Analyze(SerialRun()).other_ns, (20 + 10 + 10 + 2 * 10) * 1000);
+  EXPECT_EQ(Analyze(BroadcastRun()).other_ns, (10 + 10) * 1000);
+}
+
+TEST(Analysis, PhasesCountWithinSmpbootOnlyAndOnceWhereTheyOverlap) {
+  RecordBuilder run(3);
+  run.At(0, 0, TraceEvent::kKickBegin, 1)
+      .At(20, 0, TraceEvent::kSmpbootBegin)
+      .At(30, 0, TraceEvent::kKickEnd, 1)
+      .At(50, 0, TraceEvent::kWaitAliveBegin, 1)
+      .At(60, 2, TraceEvent::kReleased)
+      .At(70, 0, TraceEvent::kWaitAliveEnd, 1)
+      .Enter(80, 2, 2, CpuhpState::kApOnlineIdle)
+      .At(100, 0, TraceEvent::kSmpbootEnd)
+      .At(130, 2, TraceEvent::kOnline, 2);
+  const Analysis a = Analyze(run.Take());
+  EXPECT_EQ(a.smpboot_ns, 80'000);
+  EXPECT_EQ(a.other_ns, 20'000);  // from 30 to 50; kick, wait-alive, starting, online take the rest
+  RecordBuilder cut_short(1);
+  cut_short.At(10, 0, TraceEvent::kSmpbootBegin);
+  EXPECT_FALSE(Analyze(cut_short.Take()).other_ns.has_value());
+}
+
 TEST(Analysis, BroadcastKicksAllButTheSenderAndWallIsTheUnion) {
   const Analysis a = Analyze(BroadcastRun());
   EXPECT_EQ(a.smpboot_ns, 350'000);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -43,6 +44,17 @@ TEST(PayloadJson, HasThePayloadAndItsOutcome) {
             json({{"file", "x86/smptest.flat"}, {"kind", "multiboot"}, {"exit_status", 3}}));
   EXPECT_EQ(tree["outcome"], "guest-exit");
   EXPECT_TRUE(tree["smpboot_ns"].is_null());
+}
+
+// No handshake, no cpuhp, no calibration that sipi could know of.
+TEST(PayloadJson, CpusHaveTheKeysThatAPayloadHas) {
+  const json tree = json::parse(RunJson(PayloadRun()));
+  for (const json& cpu : tree["cpus"]) {
+    std::set<std::string> keys;
+    for (const auto& [key, value] : cpu.items()) keys.insert(key);
+    EXPECT_EQ(keys, (std::set<std::string>{"cpu", "apic_id", "online", "instructions", "doing"}));
+  }
+  EXPECT_TRUE(json::parse(RunJson(SerialRun()))["cpus"][0].contains("sync_state"));
 }
 
 TEST(PayloadJson, OwnGuestsRunsHaveNoPayload) {

@@ -186,7 +186,15 @@ TEST(Profile, FilesAreNamedInErrors) {
               HasSubstr("/nonexistent/p.json"));
   EXPECT_THAT(std::string(LoadProfile("/tmp/").status().message()), HasSubstr("/tmp/"));
   EXPECT_THAT(std::string(LoadProfile("/dev/zero").status().message()),
-              HasSubstr("/dev/zero: is longer than 1048576 bytes"));
+              HasSubstr("/dev/zero: is not a regular file"));
+}
+
+TEST(Profile, FilesOutOfAllProportionAreRefused) {
+  const std::string path = testing::TempDir() + "/sipi_profile_too_long.json";
+  std::ofstream(path) << std::string((size_t{1} << 20) + 1, ' ');
+  EXPECT_THAT(std::string(LoadProfile(path).status().message()),
+              HasSubstr(path + ": is longer than 1048576 bytes"));
+  std::remove(path.c_str());
 }
 
 TEST(Profile, FileIsRead) {

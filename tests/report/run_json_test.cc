@@ -47,6 +47,7 @@ TEST(RunJson, HasTheKeysOfItsSchema) {
                                      {"wait_alive", 200'000},
                                      {"starting", 160'000},
                                      {"online", 300'000}}));
+  EXPECT_EQ(tree["other_ns"], 60'000);
   EXPECT_EQ(tree["counters"], json({{"exits", 12}, {"ipis", 6}}));
   EXPECT_EQ(tree["lost_events"], 0);
   EXPECT_EQ(tree["complete"], true);

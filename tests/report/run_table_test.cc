@@ -17,6 +17,7 @@ TEST(RunTable, SaysOutcomeTimesAndPhases) {
   EXPECT_THAT(text, HasSubstr("strategy serial, irqchip user, x2apic, profile native"));
   EXPECT_THAT(text, HasSubstr("complete: 3 of 3 CPUs online, smpboot 820.0 us\n"));
   EXPECT_THAT(text, HasSubstr("ap_startup    0.250   0.250      125.0      2\n"));
+  EXPECT_THAT(text, HasSubstr("other         0.060\n"));
   EXPECT_THAT(text, HasSubstr("first instruction     2    90.0       90.0    90.0\n"));
   EXPECT_THAT(text, HasSubstr("exits       12\n"));
   EXPECT_THAT(text, Not(HasSubstr("is not online")));

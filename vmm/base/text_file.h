@@ -1,7 +1,6 @@
 // Reads a small text file whole.
 #pragma once
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,22 +13,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "vmm/base/errno_status.h"
-#include "vmm/base/unique_fd.h"
+#include "vmm/base/regular_file.h"
 
 namespace sipi {
 
-// The contents of `path`, which may also be a pipe. Never reads more than max_bytes + 1 bytes.
-// Errors: those of open(2) and read(2), and InvalidArgument for a longer file; all name the file.
-// Any thread; blocks on the file.
+// The contents of `path`, a regular file. Never reads more than max_bytes + 1 bytes. Errors: those
+// of OpenRegularFile and read(2), and InvalidArgument for a longer file; all name the file. Any
+// thread; waits for the file system only.
 inline absl::StatusOr<std::string> ReadTextFile(const std::string& path, uint64_t max_bytes) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", path));
+  const absl::StatusOr<RegularFile> file = OpenRegularFile(path);
+  if (!file.ok()) return file.status();
   constexpr size_t kChunk = size_t{64} << 10;
   std::string text;
   while (text.size() <= max_bytes) {
     const size_t used = text.size();
     text.resize(used + std::min<uint64_t>(kChunk + used, max_bytes + 1 - used));
-    const ssize_t count = read(fd.get(), text.data() + used, text.size() - used);
+    const ssize_t count = read(file->fd.get(), text.data() + used, text.size() - used);
     if (count < 0 && errno != EINTR) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
     text.resize(used + (count > 0 ? static_cast<size_t>(count) : 0));
     if (count == 0) return text;

@@ -241,6 +241,38 @@ absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
   return options;
 }
 
+// The option of any verb that `word` names, without its value; null if none has it.
+const CLI::Option* FindOption(const Parser& p, const std::string& word) {
+  for (const CLI::App* verb : {p.run, p.compare_app, p.doctor, p.params, p.bench, p.explore}) {
+    if (const CLI::Option* option = verb->get_option_no_throw(word)) return option;
+  }
+  return nullptr;
+}
+
+// For CLI11 `--flag=` has no value and takes the next word, be it a flag. Here it is an error, or
+// for what may be empty (--append) becomes two words, of which CLI11 takes an empty one.
+absl::StatusOr<std::vector<std::string>> WithEmptyValues(const Parser& p,
+                                                         const std::vector<std::string>& args) {
+  std::vector<std::string> words;
+  bool is_value = false;  // of the word before, written with a space
+  for (const std::string& word : args) {
+    const bool empty = !is_value && word.size() > 3 && word.rfind("--", 0) == 0 &&
+                       word.find('=') == word.size() - 1;
+    const std::string name = empty ? word.substr(0, word.size() - 1) : word;
+    const CLI::Option* option = is_value ? nullptr : FindOption(p, name);
+    is_value = !empty && option != nullptr && option->get_expected_min() > 0;
+    if (!empty || option == nullptr) {  // CLI11 tells of a flag that nobody knows
+      words.push_back(word);
+      continue;
+    }
+    if (name != "--append") {
+      return FlagError(name, "nothing stands after its =; give a value, or leave the flag out");
+    }
+    words.insert(words.end(), {name, ""});
+  }
+  return words;
+}
+
 // CLI11's own errors: a flag without its value, and the like. Its texts can span lines.
 absl::Status FromCli11(const CLI::ParseError& error) {
   std::string text = error.what();
@@ -318,7 +350,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   try {
     Parser parser;
     BuildParser(parser);
-    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    ASSIGN_OR_RETURN(const std::vector<std::string> words, WithEmptyValues(parser, args));
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       parser.app.parse(std::move(reversed));
     } catch (const CLI::CallForHelp&) {

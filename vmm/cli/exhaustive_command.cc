@@ -52,9 +52,8 @@ std::string Report(const ExhaustivePlan& plan, const ChoiceList& choices, bool* 
 }
 
 std::string Sum(const ExhaustivePlan& plan, const ExhaustiveResult& result, double seconds) {
-  const double rate = seconds > 0 ? static_cast<double>(result.schedules) / seconds : 0;
-  const std::string took =
-      absl::StrFormat(" in %.1f s, %.0f per second on %d threads", seconds, rate, plan.jobs);
+  const std::string took = absl::StrFormat(" in %.1f s%s on %d threads", seconds,
+                                           PerSecond(result.schedules, seconds), plan.jobs);
   if (result.failing) {
     return absl::StrCat("schedule ", result.schedules, " within ", NameOf(plan),
                         " fails: ", result.wrong, took, "\n");
@@ -106,8 +105,7 @@ int ExhaustiveCommand(const ExhaustiveFlags& flags, bool quiet) {
     };
     const auto tick = [&](uint64_t schedules) {
       if (stop.signal() != 0) stopped.store(true, std::memory_order_relaxed);
-      progress.Show(absl::StrFormat("%d schedules, %.0f per second", schedules,
-                                    static_cast<double>(schedules) / seconds()));
+      progress.Show(absl::StrFormat("%d schedules%s", schedules, PerSecond(schedules, seconds())));
     };
     const ExhaustiveResult result = RunExhaustive(plan, stopped, tick);
     progress.Clear();

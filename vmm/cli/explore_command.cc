@@ -73,8 +73,15 @@ int ReplaySeed(const ExploreFlags& flags) {
   return static_cast<int>(ExitCode::kError);
 }
 
+// The contents of the file that `flag` names. Errors name both, and keep their code.
+absl::StatusOr<std::string> ReadFlagsFile(const std::string& flag, const std::string& path) {
+  absl::StatusOr<std::string> text = ReadTextFile(path, kMaxStateBytes);
+  if (text.ok()) return text;
+  return absl::Status(text.status().code(), absl::StrCat(flag, ": ", text.status().message()));
+}
+
 absl::StatusOr<CaseReport> ReportOfFile(const std::string& path, uint32_t canary) {
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxStateBytes));
+  ASSIGN_OR_RETURN(const std::string text, ReadFlagsFile("--replay", path));
   ASSIGN_OR_RETURN(SavedCase saved, ParseSavedCase(text, path));
   saved.space.canary = canary;
   ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(saved));
@@ -94,8 +101,8 @@ int ReplayFile(const ExploreFlags& flags) {
   return static_cast<int>(ExitCode::kUsage);
 }
 
-absl::StatusOr<CampaignState> ReadState(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path, kMaxStateBytes));
+absl::StatusOr<CampaignState> ReadState(const std::string& flag, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFlagsFile(flag, path));
   return ParseState(text, path);
 }
 
@@ -103,7 +110,7 @@ int Merge(const std::string& list) {
   std::vector<CampaignState> states;
   bool failed = false;
   for (const std::string& path : SplitAt(list, ',')) {
-    absl::StatusOr<CampaignState> state = ReadState(path);
+    absl::StatusOr<CampaignState> state = ReadState("--merge", path);
     if (!state.ok()) {
       Say(state.status());
       return static_cast<int>(ExitCode::kUsage);
@@ -123,7 +130,7 @@ absl::StatusOr<CampaignState> StateFor(const CampaignPlan& plan, const std::stri
   fresh.shard = plan.shard;
   fresh.shards = plan.shards;
   if (path.empty()) return fresh;
-  absl::StatusOr<CampaignState> old = ReadState(path);
+  absl::StatusOr<CampaignState> old = ReadState("--state", path);
   if (absl::IsNotFound(old.status())) return fresh;
   RETURN_IF_ERROR(old.status());
   if (old->first_seed == plan.first_seed && old->schedules == plan.schedules &&
@@ -160,17 +167,15 @@ int Campaign(const ExploreFlags& flags) {
   const uint64_t total = SchedulesOfShard(plan.schedules, plan.shard, plan.shards);
   const auto tick = [&](const CampaignState& now) {
     if (stop.signal() != 0) stopped.store(true, std::memory_order_relaxed);
-    progress.Show(absl::StrFormat("%d of %d schedules, %.0f per second, %d failures", now.done,
-                                  total, static_cast<double>(now.done - already) / seconds(),
-                                  now.failures.size()));
+    progress.Show(absl::StrFormat("%d of %d schedules%s, %d failures", now.done, total,
+                                  PerSecond(now.done - already, seconds()), now.failures.size()));
   };
   RunCampaign(plan, stopped, tick, *state);
   progress.Clear();
   const double took = seconds();
   std::string text = absl::StrFormat(
-      "%d of %d schedules done in %.1f s, %.0f per second on %d threads, %d failures\n",
-      state->done, total, took, static_cast<double>(state->done - already) / took, plan.jobs,
-      state->failures.size());
+      "%d of %d schedules done in %.1f s%s on %d threads, %d failures\n", state->done, total, took,
+      PerSecond(state->done - already, took), plan.jobs, state->failures.size());
   bool ok = true;
   for (const Failure& failure : state->failures) {
     const bool first = &failure == &state->failures.front();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "absl/strings/str_format.h"
 #include "vmm/report/file_writer.h"
 
 namespace sipi {
@@ -17,6 +18,13 @@ void Say(const std::string& text) {
 void Say(const absl::Status& status) { Say(std::string(status.message())); }
 
 void SayText(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+std::string PerSecond(uint64_t count, double seconds) {
+  if (count == 0 || seconds <= 0) return "";
+  const double rate = static_cast<double>(count) / seconds;
+  return rate < 10 ? absl::StrFormat(", %.2g per second", rate)
+                   : absl::StrFormat(", %.0f per second", rate);
+}
 
 bool Print(const std::string& text) {
   const absl::Status written = WriteResultFile("-", text);

@@ -5,6 +5,9 @@
 
 #include <cstddef>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
 namespace sipi {
 namespace {
 
@@ -30,7 +33,8 @@ void ProgressLine::Show(const std::string& text) {
   if (!active_) return;
   // One column stays free: a full line would wrap on some terminals, and "\r" then stays below its
   // beginning.
-  WriteIgnoringErrors(fd_, "\r" + text.substr(0, Columns(fd_) - 1) + "\033[K");
+  const absl::string_view cut = absl::string_view(text).substr(0, Columns(fd_) - 1);
+  WriteIgnoringErrors(fd_, absl::StrCat("\r", cut, "\033[K"));
   shown_ = true;
 }
 

@@ -88,7 +88,9 @@ absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
   if (!flags.memory.empty()) {
     ASSIGN_OR_RETURN(config.memory_bytes, ParseBytes("--memory", flags.memory));
   }
-  ASSIGN_OR_RETURN(config.profile, LoadProfile(flags.profile));
+  absl::StatusOr<Profile> profile = LoadProfile(flags.profile);
+  if (!profile.ok()) return FlagError("--profile", std::string(profile.status().message()));
+  config.profile = *std::move(profile);
   return absl::OkStatus();
 }
 

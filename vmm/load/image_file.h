@@ -16,8 +16,8 @@ inline constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
 
 class ImageFile {
  public:
-  // Reads a regular file. Errors: those of open(2), fstat(2) and read(2), and InvalidArgument for
-  // what is no regular file, empty, or above kMaxImageBytes; all name the file.
+  // Reads a regular file. Errors: those of OpenRegularFile and read(2), and InvalidArgument for
+  // what is empty or above kMaxImageBytes; all name the file.
   static absl::StatusOr<ImageFile> Read(const std::string& path);
 
   std::span<const std::byte> bytes() const { return {bytes_.get(), size_}; }

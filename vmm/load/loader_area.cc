@@ -27,10 +27,13 @@ absl::StatusOr<Gpa> FindLoaderArea(uint64_t bytes, const GpaRange& image,
     const bool low = candidate.value < kLowRamLimit && memory.Contains(candidate, pages);
     if (low && !image.Overlaps(candidate, pages)) return candidate;
   }
+  const bool more_helps = memory.Ranges()[0].bytes < kLowRamLimit && pages < kLowRamLimit - kMib;
   return absl::ResourceExhaustedError(
       absl::StrCat("no room for ", bytes, " bytes of loader's data (information, modules, page ",
                    "tables) beside the image, which ends at 0x", absl::Hex(image.end.value),
-                   "; give the guest more memory"));
+                   more_helps ? "; give the guest more memory (--memory)"
+                              : "; no more memory helps, as they must be below 0xc0000000: give "
+                                "less of --append and --env, or a smaller image"));
 }
 
 }  // namespace sipi

@@ -81,7 +81,7 @@ absl::StatusOr<Gpa> WritePvhInfo(const PvhInfo& info, Gpa at, const GuestMemory&
   if (bytes > kPageBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "PVH start info with a command line of ", info.command_line.size(), " characters takes ",
-        bytes, " bytes, but ", kPageBytes, " are set aside; shorten the command line"));
+        bytes, " bytes, but ", kPageBytes, " are set aside; shorten --append"));
   }
   ASSIGN_OR_RETURN(HvmStartInfo* const start, memory.At<HvmStartInfo>(at));
   *start = {.magic = kStartMagic,

@@ -14,6 +14,12 @@ namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
 
+// True if no amount of memory has room for it.
+bool ReachesHole(const ImageSegment& segment) {
+  if (segment.at.value >= kLowRamLimit) return segment.at.value < kHighRamGpa;
+  return segment.memory_bytes > kLowRamLimit - segment.at.value;
+}
+
 absl::Status CheckSegment(const ImageBytes& image, const ImageSegment& segment,
                           const GuestMemory& memory) {
   if (segment.file_bytes > segment.memory_bytes) {
@@ -26,7 +32,9 @@ absl::Status CheckSegment(const ImageBytes& image, const ImageSegment& segment,
   if (to.ok()) return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrCat(image.Error(segment.header_offset, "segment: ").message(), to.status().message(),
-                   "; give the guest more memory"));
+                   ReachesHole(segment) ? "; no RAM is ever from 0xc0000000 up to 4 GiB, where "
+                                          "devices are: link the image to other addresses"
+                                        : "; give the guest more memory (--memory)"));
 }
 
 // Overlapping segments have no meaning, and many of them would cost more time than RAM is large.

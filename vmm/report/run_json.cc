@@ -51,22 +51,19 @@ void WritePhases(JsonWriter& json, std::string_view key, const Analysis& analysi
 void WriteFigures(JsonWriter& json, const Analysis& analysis) {
   json.Line();
   json.Field("smpboot_ns", analysis.smpboot_ns);
+  json.Field("other_ns", analysis.other_ns);
   WritePhases(json, "phases_ns", analysis, [](const PhaseTimes& p) { return p.wall_ns; });
   WritePhases(json, "phase_sums_ns", analysis, [](const PhaseTimes& p) { return p.sum_ns; });
   WritePhases(json, "phase_medians_ns", analysis, [](const PhaseTimes& p) { return p.median_ns; });
   WritePhases(json, "phase_unfinished", analysis, [](const PhaseTimes& p) { return p.unfinished; });
 }
 
-void WriteCpu(JsonWriter& json, const CpuFinal& cpu, const CpuTimes& times) {
-  json.Line();
-  json.BeginObject();
-  json.Field("cpu", cpu.cpu.value);
-  json.Field("apic_id", cpu.apic_id.value);
+// What sipi's own guest tells of a CPU, and a payload does not.
+void WriteBringUp(JsonWriter& json, const CpuFinal& cpu, const CpuTimes& times) {
   json.Field("kicked_ns", times.kicked_ns);
   json.Field("first_instruction_ns", times.first_instruction_ns);
   json.Field("alive_ns", times.alive_ns);
   json.Field("online_ns", times.online_ns);
-  json.Field("online", cpu.online);
   json.Field("sync_state", abi::Name(cpu.sync_state));
   json.Field("cpuhp_state", abi::Name(cpu.cpuhp_state));
   json.Field("cpuhp_state_number", static_cast<uint32_t>(cpu.cpuhp_state));
@@ -75,6 +72,15 @@ void WriteCpu(JsonWriter& json, const CpuFinal& cpu, const CpuTimes& times) {
   json.Field("retried", cpu.retried);
   json.Field("first_error", cpu.first_error);
   json.Field("tsc_khz", cpu.tsc_khz);
+}
+
+void WriteCpu(JsonWriter& json, const CpuFinal& cpu, const CpuTimes& times, bool of_payload) {
+  json.Line();
+  json.BeginObject();
+  json.Field("cpu", cpu.cpu.value);
+  json.Field("apic_id", cpu.apic_id.value);
+  json.Field("online", cpu.online);
+  if (!of_payload) WriteBringUp(json, cpu, times);
   json.Field("instructions", cpu.instructions);
   json.Field("doing", cpu.doing);
   json.EndObject();
@@ -128,7 +134,8 @@ std::string RunJson(const RunRecord& record) {
   json.BeginArray();
   for (const CpuFinal& cpu : record.cpus) {
     const size_t index = cpu.cpu.value;
-    WriteCpu(json, cpu, index < analysis.cpus.size() ? analysis.cpus[index] : CpuTimes());
+    WriteCpu(json, cpu, index < analysis.cpus.size() ? analysis.cpus[index] : CpuTimes(),
+             record.payload.has_value());
   }
   json.EndArray();
   WriteCounters(json, record);

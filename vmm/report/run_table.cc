@@ -60,6 +60,9 @@ std::string PhaseTable(const Analysis& analysis) {
                   Microseconds(times.median_ns), absl::StrCat(times.intervals),
                   times.unfinished == 0 ? "" : absl::StrCat(times.unfinished)});
   }
+  if (analysis.other_ns.has_value()) {
+    table.AddRow({"other", Milliseconds(*analysis.other_ns), "", "", "", ""});
+  }
   return table.Render();
 }
 

@@ -93,6 +93,7 @@ class Scan {
   void EnterState(const Event& e);
   void Online(const Event& e);
   void CloseSpan(std::optional<size_t>& span, int64_t end_ns);
+  int64_t OutsidePhases(int64_t begin_ns, int64_t end_ns) const;
 
   Analysis out_;
   std::array<std::vector<Interval>, kPhaseCount> intervals_;
@@ -262,6 +263,19 @@ void Scan::Take(const Event& e) {
   }
 }
 
+// The time from `begin_ns` to `end_ns` that lies in no interval of any phase.
+int64_t Scan::OutsidePhases(int64_t begin_ns, int64_t end_ns) const {
+  std::vector<Interval> within;
+  for (const std::vector<Interval>& phase : intervals_) {
+    for (const Interval& interval : phase) {
+      const Interval cut = {std::max(interval.begin_ns, begin_ns),
+                            std::min(interval.end_ns, end_ns)};
+      if (cut.begin_ns < cut.end_ns) within.push_back(cut);
+    }
+  }
+  return end_ns - begin_ns - UnionLength(std::move(within));
+}
+
 void Scan::CountUnfinished() {
   for (const Ap& target : aps_) {
     if (target.kick_begin.has_value()) AddUnfinished(Phase::kApStartup);
@@ -275,6 +289,10 @@ void Scan::CountUnfinished() {
 }
 
 Analysis Scan::Finish(int64_t end_ns) {
+  if (out_.smpboot_ns.has_value()) {
+    const int64_t begin_ns = *out_.smpboot_begin_ns;
+    out_.other_ns = OutsidePhases(begin_ns, begin_ns + *out_.smpboot_ns);
+  }
   CountUnfinished();
   for (const Ap& target : aps_) {
     for (const std::optional<size_t>& open : {target.own_span, target.foreign_span}) {

@@ -68,6 +68,10 @@ struct Analysis {
   std::optional<int64_t>
       smpboot_ns;  // kSmpbootBegin until kSmpbootEnd; absent if either is missing
   std::optional<int64_t> smpboot_begin_ns;
+  // The part of smpboot_ns in which no CPU was in any phase: what the control CPU does between
+  // them, and the time from a release until the AP has seen it. With the union of all phases
+  // within smpboot it adds up to smpboot_ns. Absent as that is.
+  std::optional<int64_t> other_ns;
   std::array<PhaseTimes, kPhaseCount> phases;
   std::vector<CpuTimes> cpus;  // one per CPU offered
   // CPUs with kOnline; the boot CPU counts as soon as it has run (kBootEntry), it was never
