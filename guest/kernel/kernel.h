@@ -22,7 +22,7 @@ struct Thread;
 namespace rcu {
 struct State;
 struct Head;
-}
+}  // namespace rcu
 
 struct Kernel {
   const abi::BootParams* params = nullptr;
@@ -90,9 +90,9 @@ inline constexpr CpuNumber kBootCpu{0};
 // Interrupts that the platform does not handle itself. Runs with interrupts off; sends the EOI.
 void HandleInterrupt(PerCpu& self, Vector vector);
 
-// The platform calls it at the end of an interrupt, on the stack of what was interrupted, interrupts
-// off. Runs another thread if one should and may; returns when the interrupted one has its turn
-// again, maybe on another CPU.
+// The platform calls it at the end of an interrupt, on the stack of what was interrupted,
+// interrupts off. Runs another thread if one should and may; returns when the interrupted one has
+// its turn again, maybe on another CPU.
 void PreemptAfterInterrupt();
 
 }  // namespace sipi

@@ -3,9 +3,9 @@
 #include "guest/kernel/apic.h"
 #include "guest/kernel/calibrate.h"
 #include "guest/kernel/call.h"
+#include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/sched/thread.h"
-#include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/smpboot.h"
 #include "guest/kernel/veto.h"
 #include "guest/scenario/scenario.h"
@@ -26,8 +26,8 @@ void SetUpBootCpu(Kernel& kernel, PerCpu& self, uint64_t boot_entry_ticks) {
   kernel.slots[entry.core].core_cpus = 1;
   kernel.slots[entry.package].package_cpus = 1;
   kernel.tsc_deadline = platform::HasTscDeadline();
-  kernel.plain_steps = kernel.params->fault.kind != abi::Fault::kFailStep &&
-                       kernel.kernel_knobs().services == 0;
+  kernel.plain_steps =
+      kernel.params->fault.kind != abi::Fault::kFailStep && kernel.kernel_knobs().services == 0;
 }
 
 void ChooseStrategy(Kernel& kernel) {

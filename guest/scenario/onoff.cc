@@ -1,7 +1,6 @@
 // CPUs go off and on, one after the other, `rounds` times. With Fault::kFailStep the step is to
 // fail in each operation of that CPU; the CPU must then be where it was, and the next try works.
 #include "guest/kernel/hotplug/hotplug.h"
-
 #include "guest/scenario/scenario.h"
 
 namespace sipi {

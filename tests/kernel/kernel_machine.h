@@ -2,7 +2,7 @@
 //
 //   TEST(Completion, LetsOneThrough) {
 //     KernelMachine machine({.cpus = 4});
-//     machine.Run([](Kernel& kernel) {           // on thread "init", bound to CPU 0; all CPUs are online
+//     machine.Run([](Kernel& kernel) {  // on thread "init", bound to CPU 0; all CPUs are online
 //       auto& state = *AllocateArray<State>(kernel, 1);  // what CPUs share lies in machine memory
 //       SpawnThread(kernel, {.name = "other", .function = ..., .argument = &state});
 //       state.done.Wait();
@@ -10,14 +10,15 @@
 //     });                                        // returning ends the machine
 //   }
 //
-// Run fails the test if the machine ends otherwise: by a panic, a fault, all halted (somebody sleeps
-// for ever), or the limit of virtual time. Under chaos and many seeds:
+// Run fails the test if the machine ends otherwise: by a panic, a fault, all halted (somebody
+// sleeps for ever), or the limit of virtual time. Under chaos and many seeds:
 //
 //   ForSeeds(200, {.cpus = 3}, [](Kernel& kernel) { ... });
 //
 // runs each seed with another kind of schedule: as the costs have it, random delays, PCT-like
-// priorities; store buffers; late IPIs and timers; threads that lose their CPU at any step. The seed
-// is named where a test fails; `--gtest_filter=...` with SIPI_SEED=n in the environment runs only it.
+// priorities; store buffers; late IPIs and timers; threads that lose their CPU at any step. The
+// seed is named where a test fails; `--gtest_filter=...` with SIPI_SEED=n in the environment runs
+// only it.
 #pragma once
 
 #include <gtest/gtest.h>

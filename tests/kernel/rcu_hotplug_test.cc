@@ -107,10 +107,10 @@ void Synchronizing(void* argument) {
   held.passed_event.Complete(kernel);
 }
 
-// G12: a reader that lost its CPU in the middle; the CPU goes idle, then offline. The last CPU of its
-// leaf too, with leaves of two. The grace period waits for the reader and for nothing else. (The way
-// down waits for grace periods itself: expedited ones here, which an older reader would hold up as
-// well, so it runs on a thread of its own.)
+// G12: a reader that lost its CPU in the middle; the CPU goes idle, then offline. The last CPU of
+// its leaf too, with leaves of two. The grace period waits for the reader and for nothing else.
+// (The way down waits for grace periods itself: expedited ones here, which an older reader would
+// hold up as well, so it runs on a thread of its own.)
 TEST(RcuHotplug, AReaderOutlivesItsCpu) {
   KernelOptions options = RcuOptions(6, kRcuModes[0]);
   options.kernel.rcu_fanout = 2;

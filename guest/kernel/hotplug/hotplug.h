@@ -53,7 +53,8 @@ bool HotplugSettled(Kernel& kernel);
 // with threads, on the thread "init". HotplugPlugSteps: when all are up, drivers add their steps.
 void HotplugInit(Kernel& kernel);
 void HotplugBringUp(Kernel& kernel);
-// Brings up once more, one by one, the CPUs of the order that have failed. Thread "init", afterwards.
+// Brings up once more, one by one, the CPUs of the order that have failed. Thread "init",
+// afterwards.
 void HotplugRetry(Kernel& kernel);
 void HotplugPlugSteps(Kernel& kernel);
 

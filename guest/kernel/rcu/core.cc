@@ -5,8 +5,8 @@
 namespace sipi::rcu {
 namespace {
 
-// How long callbacks may hold up what was interrupted, and how many goes they get; what is left then
-// waits for the next interrupt, which the tick sees to.
+// How long callbacks may hold up what was interrupted, and how many goes they get; what is left
+// then waits for the next interrupt, which the tick sees to.
 constexpr uint64_t kMostNs = 2'000'000;
 constexpr uint32_t kMostRounds = 10;
 

@@ -10,7 +10,8 @@ namespace sipi {
 
 class SpinLock {
  public:
-  // Preemption disabled by the caller, who holds no lock of the same kind but in the documented order.
+  // Preemption disabled by the caller, who holds no lock of the same kind but in the documented
+  // order.
   void Lock(Kernel& kernel) { LockShort(kernel, word_); }
   bool TryLock() { return word_.Exchange(1, std::memory_order_acquire) == 0; }
   void Unlock() { UnlockShort(word_); }

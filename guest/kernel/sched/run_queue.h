@@ -1,10 +1,10 @@
-// A CPU's run queue and what the files of the scheduler know of each other. Everything else includes
-// thread.h.
+// A CPU's run queue and what the files of the scheduler know of each other. Everything else
+// includes thread.h.
 //
-// A run queue is guarded by its lock, taken with interrupts off. Two of them are never held at once:
-// a thread that moves belongs to whoever moves it while it is on neither (state runnable, on_queue
-// 0). The lock is held over a switch: the thread that leaves takes it, the one that arrives gives it
-// up (FinishSwitch). A running thread counts as on_queue but stands in no list.
+// A run queue is guarded by its lock, taken with interrupts off. Two of them are never held at
+// once: a thread that moves belongs to whoever moves it while it is on neither (state runnable,
+// on_queue 0). The lock is held over a switch: the thread that leaves takes it, the one that
+// arrives gives it up (FinishSwitch). A running thread counts as on_queue but stands in no list.
 #pragma once
 
 #include "guest/kernel/sched/lock.h"

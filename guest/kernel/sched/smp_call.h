@@ -20,8 +20,9 @@ void OpenCallQueue(PerCpu& self);
 void CloseCallQueue(PerCpu& self);
 
 // stop_machine(): brings every online CPU to its stopper thread with interrupts off, runs
-// function(argument) on `cpu`, and lets all go. Thread context, with the CPU set held (cpus_read_lock
-// or cpus_write_lock). All that its preparation costs grows with the number of CPUs.
+// function(argument) on `cpu`, and lets all go. Thread context, with the CPU set held
+// (cpus_read_lock or cpus_write_lock). All that its preparation costs grows with the number of
+// CPUs.
 void StopMachine(Kernel& kernel, CpuNumber cpu, void (*function)(void*), void* argument);
 // stop_one_cpu(): runs function(argument) on that CPU's stopper thread only, interrupts on.
 void StopOneCpu(Kernel& kernel, CpuNumber cpu, void (*function)(void*), void* argument);

@@ -1,6 +1,6 @@
 // stop_machine(): every CPU's stopper thread, the most urgent one there is, goes through the same
-// states as the others, each once all have reached the one before; in one of them interrupts are off
-// everywhere and one CPU calls the function.
+// states as the others, each once all have reached the one before; in one of them interrupts are
+// off everywhere and one CPU calls the function.
 #include "guest/kernel/alloc.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/kernel/sched/smp_call.h"

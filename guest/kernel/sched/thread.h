@@ -1,7 +1,7 @@
 // Kernel threads: what one is, how it is made, and the calls by which it gives up its CPU.
 //
-// Each CPU has a run queue (run_queue.h), an idle thread, and threads bound to it; other threads are
-// placed where they are woken. A thread that an interrupt preempts may go on on another CPU: so
+// Each CPU has a run queue (run_queue.h), an idle thread, and threads bound to it; other threads
+// are placed where they are woken. A thread that an interrupt preempts may go on on another CPU: so
 // `PerCpu&` is only good while preemption or interrupts are disabled, or in a thread that is bound.
 #pragma once
 
@@ -141,9 +141,9 @@ bool WakeUp(Thread& thread);
 void SetNeedResched(PerCpu& self);
 void ReschedCpu(Kernel& kernel, CpuNumber cpu);
 
-// Binds the thread to a CPU, or frees it (Thread::kAnyCpu); the running thread moves at once, others
-// that wait or run are moved soon. Should the CPU go offline, the binding is dropped. False: that
-// CPU takes no threads, nothing was done. Thread context.
+// Binds the thread to a CPU, or frees it (Thread::kAnyCpu); the running thread moves at once,
+// others that wait or run are moved soon. Should the CPU go offline, the binding is dropped. False:
+// that CPU takes no threads, nothing was done. Thread context.
 bool SetAffinity(Thread& thread, uint32_t cpu);
 
 // --- For hotplug (guest/kernel/hotplug).
@@ -154,8 +154,8 @@ void SchedPrepareCpu(Kernel& kernel, CpuNumber cpu);
 void SchedStartCpu(PerCpu& self);
 // Its own per-CPU thread, or its idle thread: ordinary threads may come.
 void SchedActivateCpu(PerCpu& self);
-// Its own per-CPU thread: no more come, those that wait there leave. Afterwards only per-CPU threads
-// run there, and what was asleep wakes elsewhere.
+// Its own per-CPU thread: no more come, those that wait there leave. Afterwards only per-CPU
+// threads run there, and what was asleep wakes elsewhere.
 void SchedDeactivateCpu(PerCpu& self);
 // The idle thread's work, interrupts off. Where CpuSlot::online is 0 it ends in Park.
 [[noreturn]] void IdleLoop(PerCpu& self);

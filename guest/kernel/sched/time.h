@@ -10,8 +10,8 @@ namespace sipi {
 uint64_t Jiffies(Kernel& kernel);
 uint64_t JiffyNs(Kernel& kernel);
 
-// The deadline of schedule_timeout(n): as the timer wheel, at the first tick that is at least n whole
-// jiffies away.
+// The deadline of schedule_timeout(n): as the timer wheel, at the first tick that is at least n
+// whole jiffies away.
 platform::Deadline DeadlineInJiffies(Kernel& kernel, uint64_t jiffies);
 
 // Sleep. Thread context, preemptible.

@@ -10,8 +10,8 @@ namespace sipi {
 
 class WaitQueue {
  public:
-  // Sleeps until pred(), which must not sleep itself. Whoever makes it true calls WakeAll or WakeOne
-  // afterwards.
+  // Sleeps until pred(), which must not sleep itself. Whoever makes it true calls WakeAll or
+  // WakeOne afterwards.
   template <class Pred>
   void Wait(Pred pred) {
     (void)WaitUntil(pred, platform::NoDeadline());

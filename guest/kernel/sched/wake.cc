@@ -1,10 +1,10 @@
 // Waking threads, and where they go.
 //
 // Nobody's wake-up is lost: a sleeper sets its state and then looks at its condition, whoever makes
-// that true looks at the state afterwards. The waker that takes the state from blocked to waking owns
-// the thread. If it finds it on a queue, the thread has not left yet, and will not; if not, it has
-// left altogether: the queue's lock is held over a switch, so that a thread which is on no queue has
-// its context saved.
+// that true looks at the state afterwards. The waker that takes the state from blocked to waking
+// owns the thread. If it finds it on a queue, the thread has not left yet, and will not; if not, it
+// has left altogether: the queue's lock is held over a switch, so that a thread which is on no
+// queue has its context saved.
 #include "guest/kernel/apic.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/kernel/sched/time.h"

@@ -1,5 +1,5 @@
-// Threads in the simulator: SwitchContext and what belongs to it. The pool's stacks behind the CPUs'
-// own are the threads'; a thread that never runs has none.
+// Threads in the simulator: SwitchContext and what belongs to it. The pool's stacks behind the
+// CPUs' own are the threads'; a thread that never runs has none.
 #include <cerrno>
 #include <cstring>
 

@@ -2,9 +2,10 @@
 // CPU's own stack, or on that of a kernel thread which the CPU runs.
 //
 // A stack is kStackBytes long and aligned to that, so that the running CPU is found from the stack
-// pointer alone: its address stands in the stack's last word, written anew at each switch. So there is neither a global nor a
-// thread-local variable, and any number of machines run on any number of host threads. The lowest
-// page is a guard. Pages are touched as they are used: an idle CPU costs two.
+// pointer alone: its address stands in the stack's last word, written anew at each switch. So there
+// is neither a global nor a thread-local variable, and any number of machines run on any number of
+// host threads. The lowest page is a guard. Pages are touched as they are used: an idle CPU costs
+// two.
 //
 // A fiber may be given up at any switch and started anew (INIT does that to a CPU). Nothing on its
 // stack is destroyed then, so nothing on it may own anything.

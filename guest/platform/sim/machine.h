@@ -95,7 +95,8 @@ class Machine {
   // A CPU that spins for the trampoline's lock gets it.
   void WaitForTrampoline(Cpu& cpu);
   void GrantTrampoline(Cpu& cpu, uint64_t time_ns) { Wake(cpu, time_ns, WakeReason::kLock); }
-  // Threads (context.cc). A stack of the pool for one of them; the machine ends where there is none.
+  // Threads (context.cc). A stack of the pool for one of them; the machine ends where there is
+  // none.
   std::byte* NewThreadStack(Cpu& cpu);
   void Preempt() const {
     if (program_.preempt != nullptr) program_.preempt();

@@ -25,8 +25,8 @@ bool Forwarded(const void* word, uint64_t* value);
 // Spins until the word is stored to. False: the deadline has passed. `slice_us`, if not 0: lets
 // others run after each slice.
 bool SpinOn(const void* word, uint64_t deadline_ticks, uint32_t slice_us);
-// The last thing that a call of the seam does in which interrupts may have been taken: here a thread
-// may lose its CPU, and go on on another one.
+// The last thing that a call of the seam does in which interrupts may have been taken: here a
+// thread may lose its CPU, and go on on another one.
 void MayPreempt();
 
 }  // namespace sipi::sim

@@ -1,5 +1,5 @@
-// Compiled once for each of the larger test programs: GoogleTest is most of what their files cost to
-// compile. A test file still includes what it uses.
+// Compiled once for each of the larger test programs: GoogleTest is most of what their files cost
+// to compile. A test file still includes what it uses.
 #pragma once
 
 #include <gtest/gtest.h>
