@@ -1,6 +1,9 @@
 // IA32_APIC_BASE: modes, legal and illegal transitions, reserved bits (case A12).
 #include <gtest/gtest.h>
 
+#include <ios>
+#include <utility>
+
 #include "tests/apic/apic_builders.h"
 
 namespace sipi::apic {
@@ -18,9 +21,25 @@ LocalApic ApicIn(ApicMode mode) {
   return apic;
 }
 
+// Whoever was the BSP before: a power-up decides anew, in each mode. INIT does not (11.4.7.3).
 TEST(ApicBaseTest, BspFlagIsOnTheBspAlone) {
   EXPECT_EQ(LocalApic(ApicId(0), true).ReadApicBase(), 0xfee00900u);
   EXPECT_EQ(LocalApic(ApicId(1), false).ReadApicBase(), 0xfee00800u);
+  const std::pair<ApicMode, uint64_t> bases[] = {
+      {ApicMode::kDisabled, kOff}, {ApicMode::kXApic, kX1}, {ApicMode::kX2Apic, kX2}};
+  for (const auto& [mode, base] : bases) {
+    for (const bool before : {false, true}) {
+      for (const bool bsp : {false, true}) {
+        LocalApic apic(ApicId(bsp ? 1 : 0), before);  // the ID does not decide
+        EXPECT_EQ(apic.bsp(), before);
+        apic.Reset(bsp, mode);
+        EXPECT_EQ(apic.bsp(), bsp);
+        EXPECT_EQ(apic.ReadApicBase(), base | (bsp ? 0x100u : 0u));
+        apic.Init();
+        EXPECT_EQ(apic.ReadApicBase(), base | (bsp ? 0x100u : 0u));
+      }
+    }
+  }
 }
 
 TEST(ApicBaseTest, XApicToX2ApicIsLegal) {
@@ -112,13 +131,48 @@ TEST(ApicBaseTest, AdoptingALegalStepKeepsTheRegisters) {
   EXPECT_TRUE(apic.software_enabled());
 }
 
+// Each register that software can write, set to what is not its reset value (11.4.7.1), and both
+// kinds of interrupt. 2F0H to 370H without the ICR are the LVT, masked after reset.
 TEST(ApicBaseTest, DisablingLosesTheRegisters) {
+  struct Written {
+    uint32_t offset;
+    uint32_t value;
+    uint32_t reset;
+  };
+  constexpr Written kWritten[] = {
+      {0x0f0, 0x1fe, 0xff},         {0x080, 0x5a, 0},
+      {0x0d0, 0x01000000, 0},       {0x0e0, 0x0fffffff, 0xffffffff},
+      {0x300, 0x00000831, 0},       {0x310, 0x07000000, 0},
+      {0x2f0, 0x000000f2, 0x10000}, {0x320, 0x00020041, 0x10000},
+      {0x330, 0x00000043, 0x10000}, {0x340, 0x00000044, 0x10000},
+      {0x350, 0x00000045, 0x10000}, {0x360, 0x00000046, 0x10000},
+      {0x370, 0x00000047, 0x10000}, {0x380, 0x12345, 0},
+      {0x3e0, 0x0000000b, 0},
+  };
   LocalApic apic = EnabledXApic();
-  apic.SetCr8(5);
+  ASSERT_TRUE(apic.Accept(Vector(0x99), /*level=*/true));
+  apic.Acknowledge(Vector(0x99));
+  ASSERT_TRUE(apic.Accept(Vector(0x77)));
+  (void)apic.Accept(Vector(5));  // an illegal vector: one error latched in ESR, one to come
+  (void)apic.WriteMmio(0x280, 0, Time{});
+  ASSERT_NE(apic.ReadMmio(0x280, Time{}), 0u);
+  (void)apic.Accept(Vector(5));
+  for (const Written& reg : kWritten) {
+    (void)apic.WriteMmio(reg.offset, reg.value, Time{});
+    const uint32_t now = apic.ReadMmio(reg.offset, Time{});
+    ASSERT_NE(now, reg.reset) << std::hex << reg.offset << ": nothing to lose";
+  }
   ASSERT_FALSE(apic.WriteApicBase(kOff).fault);
   ASSERT_FALSE(apic.WriteApicBase(kX1).fault);
-  EXPECT_EQ(apic.ReadMmio(0x0f0, Time{}), 0xffu);
-  EXPECT_EQ(apic.ReadMmio(0x080, Time{}), 0u);
+  for (const Written& reg : kWritten) {
+    EXPECT_EQ(apic.ReadMmio(reg.offset, Time{}), reg.reset) << std::hex << reg.offset;
+  }
+  EXPECT_EQ(apic.ReadMmio(0x280, Time{}), 0u);
+  (void)apic.WriteMmio(0x280, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x280, Time{}), 0u);
+  EXPECT_FALSE(apic.Pending(Vector(0x77)));
+  EXPECT_FALSE(apic.InService(Vector(0x99)));
+  EXPECT_FALSE(apic.LevelTriggered(Vector(0x99)));
 }
 
 TEST(ApicBaseTest, SwitchToX2ApicKeepsWhatBothModesHave) {
