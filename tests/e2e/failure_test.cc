@@ -345,6 +345,18 @@ TEST(OrderFile, WithoutAnEndIsNotReadWithoutAnEnd) {
   EXPECT_EQ(LineCount(f.err), 1) << f.err;
 }
 
+// Would wait for a writer for ever if it were opened as a file is.
+TEST(InputFile, ThatIsAFifoIsNamedAndNotWaitedFor) {
+  const std::string fifo = TempPath("fifo.json");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const char* flag : {"--state", "--merge", "--replay"}) {
+    const Finished f = Sipi({"explore", "--schedules=1", flag + ("=" + fifo)});
+    EXPECT_EQ(f.status, 2) << flag;
+    EXPECT_EQ(LineCount(f.err), 1) << f.err;
+    EXPECT_TRUE(Mentions(f, flag) && Mentions(f, fifo)) << f.err;
+  }
+}
+
 TEST(Veto, IsMarkedInTheComparison) {
   SKIP_WITHOUT_KVM();
   const Finished f =
