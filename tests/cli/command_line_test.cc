@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vmm/base/strategy_name.h"
 #include "vmm/cli/strategy_flag.h"
+#include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
 namespace {

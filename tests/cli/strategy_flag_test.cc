@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "vmm/base/strategy_name.h"
+#include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
 namespace {

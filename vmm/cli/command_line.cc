@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
-#include "vmm/base/strategy_name.h"
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/strategy_flag.h"
+#include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
 namespace {

@@ -11,7 +11,6 @@
 #include "vmm/base/errno_status.h"
 #include "vmm/base/exit_codes.h"
 #include "vmm/base/status_macros.h"
-#include "vmm/base/strategy_name.h"
 #include "vmm/cli/commands.h"
 #include "vmm/cli/host_info.h"
 #include "vmm/cli/kvm_access.h"
@@ -26,6 +25,7 @@
 #include "vmm/report/compare_table.h"
 #include "vmm/report/file_writer.h"
 #include "vmm/report/run_json.h"
+#include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "vmm/base/strategy_name.h"
 #include "vmm/explore/draws.h"
 #include "vmm/explore/rcu_case.h"
+#include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
 namespace {

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "guest/abi/percpu.h"
 #include "vmm/base/status_macros.h"
-#include "vmm/base/strategy_name.h"
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/diagnosis.h"
+#include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
 namespace {

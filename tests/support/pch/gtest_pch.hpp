@@ -1,7 +1,6 @@
 // Compiled once for each of the larger test programs: GoogleTest is most of what their files cost
-// to compile. A test file still includes what it uses.
-#pragma once
-
+// to compile. A test file still includes what it uses. Precompiled as a main file, where g++ takes
+// no pragma once; nothing includes it twice.
 #include <gtest/gtest.h>
 
 #include <cstdint>
