@@ -14,13 +14,17 @@
 namespace sipi {
 namespace {
 
-constexpr uint64_t kSchedules = 60'000;
+constexpr uint64_t kSchedules = 1'500;
+
+// Found by the walk of G8 below; a campaign seldom has what they need.
+bool NeedsTheWalk(const CanaryName& canary) { return canary.number == 103 || canary.number == 110; }
 
 TEST(RcuCanary, EachIsFoundByACampaignOfBoundedSize) {
   EXPECT_GE(std::size(kRcuCanaries), 16u);
   Explorer explorer;
   std::printf("%-56s schedules  what was seen\n", "canary");
   for (const CanaryName& canary : kRcuCanaries) {
+    if (NeedsTheWalk(canary)) continue;
     ExploreSpace space;
     space.scenario = ExploreScenario::kRcu;
     space.canary = canary.number;
@@ -39,7 +43,7 @@ TEST(RcuCanary, TheWalkOfG8FindsASelectionWithoutTheRetry) {
   const std::atomic<bool> go{false};
   std::set<uint32_t> found;
   for (const CanaryName& canary : kRcuCanaries) {
-    if (canary.number != 103 && canary.number != 110) continue;
+    if (!NeedsTheWalk(canary)) continue;
     for (const uint64_t met_at : kMeetings) {
       ExhaustivePlan plan;
       plan.space.cpus = 3;
@@ -63,7 +67,7 @@ TEST(RcuCanary, TheSameBuildWithoutOneFindsNothing) {
   Explorer explorer;
   ExploreSpace space;
   space.scenario = ExploreScenario::kRcu;
-  for (uint64_t seed = 1; seed <= 3'000; ++seed) {
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
     const ExploreCase explored = CaseOf(seed, space);
     ASSERT_EQ(explorer.Run(explored), "") << Describe(explored);
   }

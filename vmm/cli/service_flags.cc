@@ -1,5 +1,6 @@
 #include "vmm/cli/service_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <span>
 

@@ -2,13 +2,16 @@
 // it. As raw_flags.h, text as typed first; then checked into a RunConfig.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "vmm/machine/run_config.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sipi {
 
