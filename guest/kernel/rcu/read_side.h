@@ -2,6 +2,8 @@
 // one of them alone take its own functions.
 #pragma once
 
+#include <atomic>
+
 #include "guest/kernel/rcu/rcu.h"
 
 namespace sipi::rcu {
@@ -11,7 +13,9 @@ namespace sipi::rcu {
 
 // Keeps the compiler from moving what is inside a reader out of it. The CPU need not be kept from
 // it: a grace period orders every CPU's accesses itself.
-[[gnu::always_inline]] inline void CompilerBarrier() { asm volatile("" ::: "memory"); }
+[[gnu::always_inline]] inline void CompilerBarrier() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
 
 // --- Preemptible: the thread counts.
 [[gnu::always_inline]] inline void PreemptibleReadLock(Thread& thread) {
