@@ -29,9 +29,9 @@
 //   WriteTscDeadline(ticks)  IA32_TSC_DEADLINE
 //   Context                  a thread's saved registers and stack. InitContext(context, stack,
 //                            entry, argument): its first switch calls entry(argument),
-//                            interrupts off; entry never returns. SwitchContext(from, to): leaves one and enters
-//                            the other; interrupts off; comes back when `from` is entered again,
-//                            maybe on another CPU
+//                            interrupts off; entry never returns. SwitchContext(from, to):
+//                            leaves one and enters the other; interrupts off; comes back when
+//                            `from` is entered again, maybe on another CPU
 //   AllocateStack(kernel)    a thread's stack, for good; what InitContext takes as `stack`
 //   CurrentThread(), SetCurrentThread(t)   PerCpu::current of the running CPU, in one step
 //   IrqDisable(), IrqEnable(), IrqsEnabled()
