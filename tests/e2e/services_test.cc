@@ -149,7 +149,9 @@ TEST_P(OnEachMachine, CallRcuRunsEveryCallbackOnce) {
   for (const json& row : result.file["rows"]) {
     EXPECT_EQ(row["callbacks_run"], row["callbacks_queued"]);
     EXPECT_GE(row["callbacks_run"], 400);
-    if (row["pinning"] == "at-start") EXPECT_EQ(row["pinned_us"].size(), 2u);
+    if (row["pinning"] == "at-start") {
+      EXPECT_EQ(row["pinned_us"].size(), 2u);
+    }
   }
 }
 
