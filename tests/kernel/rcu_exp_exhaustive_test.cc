@@ -11,7 +11,8 @@
 namespace sipi {
 namespace {
 
-// SIPI_G8_PREEMPTIONS=2 takes an hour.
+// SIPI_G8_PREEMPTIONS=2 takes an hour; =1 walks every meeting with a store buffer too, otherwise
+// every fourth.
 uint32_t Preemptions() {
   const char* const given = std::getenv("SIPI_G8_PREEMPTIONS");
   return given != nullptr ? static_cast<uint32_t>(std::strtoul(given, nullptr, 10)) : 1;
@@ -20,7 +21,10 @@ uint32_t Preemptions() {
 void WalkAll(bool store_buffer) {
   const std::atomic<bool> go{false};
   uint64_t schedules = 0;
+  uint32_t index = 0;
+  const bool all = !store_buffer || std::getenv("SIPI_G8_PREEMPTIONS") != nullptr;
   for (const uint64_t met_at : kMeetings) {
+    if (index++ % 4 != 0 && !all) continue;
     ExhaustivePlan plan;
     plan.space.cpus = 3;
     plan.space.scenario = ExploreScenario::kRcu;
