@@ -49,7 +49,7 @@ void ResetTree(State& state) {
 // One leaf's CPUs.
 class Selection {
  public:
-  Selection(State& state, Node& leaf) : state_(state), kernel_(*state.kernel), leaf_(leaf) {}
+  Selection(State& state, Node& leaf) : kernel_(*state.kernel), leaf_(leaf) {}
 
   void Run() {
     Look();
@@ -111,7 +111,6 @@ class Selection {
     while (!Send(cpu, mask) && StillCounts(mask)) SleepJiffies(1);
   }
 
-  State& state_;
   Kernel& kernel_;
   Node& leaf_;
   uint64_t to_ask_ = 0;
