@@ -63,7 +63,6 @@ TEST_P(Torture, FindsNothing) {
   EXPECT_EQ(run.cpus_online, GetParam().cpus) << "all are back at the end";
 }
 
-constexpr auto kPreemptible = abi::RcuFlavour::kPreemptible;
 constexpr auto kNonPreemptible = abi::RcuFlavour::kNonPreemptible;
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Torture,
