@@ -167,7 +167,7 @@ Player& MakePlayer(Script& script, void (*run)(CrewMember&)) {
 }  // namespace explore
 
 void RunExpHotplug(Kernel& kernel) {
-  using namespace explore;
+  using namespace explore;  // NOLINT: the names of this file
   constexpr uint64_t kUpwards = uint64_t{1} << 32;
   Script& script = *AllocateArray<Script>(kernel, 1);
   script.kernel = &kernel;

@@ -99,7 +99,7 @@ void RandomMove(Actor& self) {
 }  // namespace torture
 
 void RunTorture(Kernel& kernel) {
-  using namespace torture;
+  using namespace torture;  // NOLINT: the names of this scenario
   Torture& torture = Make(kernel);
   auto& sum = *reinterpret_cast<abi::TortureCounters*>(kernel.params->torture_gpa);
   sum = {};
