@@ -164,7 +164,7 @@ std::vector<SmtRow> SmtRows(const std::vector<SmtSwitch>& switches) {
     row.approach = each.approach;
     row.off = FiguresOf(switches, each.approach, true);
     row.on = FiguresOf(switches, each.approach, false);
-    rows.push_back(std::move(row));
+    rows.push_back(row);
   }
   const auto none = std::find_if(rows.begin(), rows.end(), [](const SmtRow& row) {
     return row.approach == abi::SmtApproach::kNone;
