@@ -70,12 +70,15 @@ struct ScenarioKnobs {
   uint8_t expedited = 0;        // rcu scale: gp_exp
   uint8_t async = 0;            // rcu scale: gp_async
   uint8_t onoff = 1;            // torture: CPUs go off and on at random
-  uint8_t pad[5] = {};
+  uint8_t pad = 0;
+  uint32_t kernel_busy = 0;  // smt: CPUs that a kernel thread keeps busy, see below
 };
 
 // What each scenario leaves for the VMM's reports, in events and counters:
 //   smt      Each round takes each approach in the order of its number: kSmtBegin .. kSmtEnd to
 //            smt_threads, then kSmtBegin .. kSmtEnd back to all threads. One switch at a time.
+//            Meanwhile a thread runs on each of the first `kernel_busy` primary threads but the
+//            boot CPU, and never blocks: it offers its CPU by cond_resched() alone.
 //   hotplug  kHotplugBegin .. kHotplugEnd of each operation, off then on.
 //   scale    One writer on each of the first `writers` CPUs, bound. kScaleBegin on its CPU once all
 //            have started; each measurement kSyncBegin .. kSyncEnd there (async: around the call);

@@ -136,6 +136,27 @@ TEST(ServiceFlags, SmtTakesApproachesAndThreads) {
   EXPECT_TRUE(Contains(smt("--writers=2"), "unknown flag '--writers'"));
 }
 
+// A busy CPU must stay online: primary threads, but for the boot CPU.
+TEST(ServiceFlags, SmtKeepsCpusBusy) {
+  const auto smt = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"smt", "--cpus=16", "--topology=threads=4"});
+    return more;
+  };
+  EXPECT_EQ(Parse(smt({})).checked.config.scenario_knobs.kernel_busy, 0u);
+  EXPECT_EQ(Parse(smt({"--kernel-busy=3"})).checked.config.scenario_knobs.kernel_busy, 3u);
+  EXPECT_TRUE(Contains(ErrorOf(smt({"--kernel-busy=4"})), "--kernel-busy: '4' is too large"));
+  // Of a profile, with its machine's kernel; a flag goes first.
+  const CommandLine ppc = Parse({"smt", "--machine=sim", "--profile=ppc64-400"});
+  EXPECT_EQ(ppc.checked.config.scenario_knobs.kernel_busy, 1u);
+  EXPECT_EQ(ppc.checked.config.kernel.rcu_flavour, abi::RcuFlavour::kNonPreemptible);
+  EXPECT_EQ(ppc.checked.config.kernel.preemption, abi::Preemption::kVoluntary);
+  const CommandLine idle = Parse({"smt", "--machine=sim", "--profile=ppc64-400", "--kernel-busy=0",
+                                  "--rcu-flavour=preemptible", "--preempt=full"});
+  EXPECT_EQ(idle.checked.config.scenario_knobs.kernel_busy, 0u);
+  EXPECT_EQ(idle.checked.config.kernel.rcu_flavour, abi::RcuFlavour::kPreemptible);
+  EXPECT_EQ(idle.checked.config.kernel.preemption, abi::Preemption::kFull);
+}
+
 TEST(ServiceFlags, RcuHasFourCommands) {
   EXPECT_EQ(Parse({"rcu", "scale"}).verb, Verb::kRcuScale);
   EXPECT_EQ(Parse({"rcu", "ref"}).verb, Verb::kRcuRef);

@@ -64,37 +64,52 @@ TEST(Hotplug, OneCpuDownAndUp) {
   EXPECT_EQ(machine.CountOf(TraceEvent::kDead), 1u);
 }
 
+// How many grace periods each of six operations waited for: CPU 2 off and on, three times.
+std::vector<uint32_t> WaitsOfOperations(const KernelOptions& options) {
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    for (int round = 0; round < 3; ++round) {
+      WaitUntilSettled(kernel);
+      EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+      WaitUntilSettled(kernel);
+      EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
+    }
+  });
+  // The lock's own grace period comes before kHotplugBegin: from the lock being asked for, and
+  // for the memory node's from the end of the operation before.
+  uint32_t syncs = 0;
+  std::vector<uint32_t> per_operation;
+  bool booted = false;
+  for (const abi::TraceRecord& record : Timeline(machine)) {
+    if (record.event == TraceEvent::kSmpbootEnd) booted = true;
+    if (!booted) continue;
+    if (record.event == TraceEvent::kSyncBegin) ++syncs;
+    if (record.event != TraceEvent::kHotplugEnd) continue;
+    per_operation.push_back(syncs);
+    syncs = 0;
+  }
+  return per_operation;
+}
+
 // Reference: one CPU down 2, up by sysfs 2, the first of each the lock's. pseries: one more each.
 TEST(Hotplug, GracePeriodsOfOneOperation) {
   for (const abi::HotplugSteps steps : {abi::HotplugSteps::kX86, abi::HotplugSteps::kPseries}) {
     KernelOptions options;
     options.cpus = 4;
     options.kernel.hotplug_steps = steps;
-    KernelMachine machine(options);
-    machine.Run([](Kernel& kernel) {
-      for (int round = 0; round < 3; ++round) {
-        WaitUntilSettled(kernel);
-        EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
-        WaitUntilSettled(kernel);
-        EXPECT_EQ(CpuUp(kernel, kCpu2, CpuhpState::kOnline), Error::kNone);
-      }
-    });
-    // The lock's own grace period comes before kHotplugBegin: from the lock being asked for, and
-    // for the memory node's from the end of the operation before.
-    uint32_t syncs = 0;
-    std::vector<uint32_t> per_operation;
-    bool booted = false;
-    for (const abi::TraceRecord& record : Timeline(machine)) {
-      if (record.event == TraceEvent::kSmpbootEnd) booted = true;
-      if (!booted) continue;
-      if (record.event == TraceEvent::kSyncBegin) ++syncs;
-      if (record.event != TraceEvent::kHotplugEnd) continue;
-      per_operation.push_back(syncs);
-      syncs = 0;
-    }
     const uint32_t waits = steps == abi::HotplugSteps::kX86 ? 2 : 3;
-    EXPECT_EQ(per_operation, std::vector<uint32_t>(6, waits));
+    EXPECT_EQ(WaitsOfOperations(options), std::vector<uint32_t>(6, waits));
   }
+}
+
+// One more where the CPU is all of its node, none where the node has another.
+TEST(Hotplug, ANodeThatComesOrGoesWaitsForAGracePeriod) {
+  KernelOptions options;
+  options.cpus = 3;
+  options.cpus_per_node = 2;
+  EXPECT_EQ(WaitsOfOperations(options), std::vector<uint32_t>(6, 3));
+  options.cpus = 4;
+  EXPECT_EQ(WaitsOfOperations(options), std::vector<uint32_t>(6, 2));
 }
 
 // Every offline waits for that CPU's own "dead": after it nothing of the CPU happens, and its own

@@ -90,6 +90,9 @@ void PutTables(const KernelOptions& options, abi::BootParams& params) {
     cpus[cpu].apic_id = cpu;
     cpus[cpu].core = static_cast<uint16_t>(cpu / options.threads_per_core);
     cpus[cpu].thread = static_cast<uint8_t>(cpu % options.threads_per_core);
+    if (options.cpus_per_node != 0) {
+      cpus[cpu].node = static_cast<uint16_t>(cpu / options.cpus_per_node);
+    }
     if (cpu != 0) order[cpu - 1] = cpu;
     uint32_t slot = (cpu * abi::kApicHashMultiplier) >> (32 - params.apic_hash_bits);
     while (hash[slot].cpu != abi::kNoCpu) slot = (slot + 1) % slots;

@@ -88,7 +88,9 @@ TEST(Profile, ReadsEveryKey) {
     "topology": "sockets=2,cores=2,threads=2",
     "init": 10, "startup": {"us": 500, "jitter_us": 2.5}, "microcode": {"us": 8000},
     "cache_setup": 1.5, "identify": 60, "online_steps": 120, "ipi": 1,
-    "calibration_us": 550, "init_delay_us": 10000, "tick_hz": 1000})",
+    "calibration_us": 550, "init_delay_us": 10000, "tick_hz": 1000, "sched_domains": 9,
+    "hotplug_steps": "pseries", "preempt": "lazy", "rcu_flavour": "non-preemptible",
+    "kernel_busy": 2})",
                                                  "mine");
   ASSERT_TRUE(p.ok()) << p.status();
   EXPECT_EQ(p->name, "mine");
@@ -106,6 +108,11 @@ TEST(Profile, ReadsEveryKey) {
   EXPECT_EQ(p->calibration_ns, 550'000);
   EXPECT_EQ(p->init_delay_us, 10'000);
   EXPECT_EQ(p->tick_hz, 1'000u);
+  EXPECT_EQ(p->sched_domains.ns, 9'000);
+  EXPECT_EQ(p->hotplug_steps, abi::HotplugSteps::kPseries);
+  EXPECT_EQ(p->preemption, abi::Preemption::kLazy);
+  EXPECT_EQ(p->rcu_flavour, abi::RcuFlavour::kNonPreemptible);
+  EXPECT_EQ(p->kernel_busy, 2u);
 }
 
 TEST(Profile, EmptyObjectImposesNothing) {
@@ -142,6 +149,13 @@ TEST(Profile, WrongValuesAreNamedWithTheirKey) {
             "my.json: \"tick_hz\" must be a whole number from 1 to 10000");
   EXPECT_EQ(ErrorOf(R"({"cpus": 18446744073709551615})"),
             "my.json: \"cpus\" must be a whole number from 0 to 65536");
+  EXPECT_EQ(ErrorOf(R"({"preempt": "some"})"),
+            "my.json: \"preempt\" must be \"none\" or \"voluntary\" or \"full\" or \"lazy\"");
+  EXPECT_EQ(ErrorOf(R"({"rcu_flavour": 1})"), "my.json: \"rcu_flavour\" must be a string");
+  EXPECT_EQ(ErrorOf(R"({"hotplug_steps": "arm"})"),
+            "my.json: \"hotplug_steps\" must be \"x86\" or \"pseries\"");
+  EXPECT_EQ(ErrorOf(R"({"kernel_busy": -1})"),
+            "my.json: \"kernel_busy\" must be a whole number from 0 to 65536");
   EXPECT_EQ(ErrorOf(R"({"name": 5})"), "my.json: \"name\" must be a string");
   EXPECT_EQ(ErrorOf(R"({"schema": "sipi.run/1"})"),
             "my.json: \"schema\" must be \"sipi.profile/1\"");

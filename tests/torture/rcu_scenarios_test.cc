@@ -1,4 +1,5 @@
 // rcuscale, refscale and the call_rcu workers on the simulator: what they leave for the reports.
+#include "guest/scenario/scenario.h"
 #include "tests/torture/scenario_run.h"
 
 namespace sipi {
@@ -161,6 +162,45 @@ TEST(CallRcu, PinnedLazilyNobodyIsBoundBefore256Loops) {
   ExpectAllRun(run);
   // A worker that sits on its CPU anyway stays free, as liburcu's do.
   EXPECT_GE(FirstPinnedUs(run), 2'560'000u) << "256 loops of 10 ms";
+}
+
+// From the first switch's begin to the last one's end.
+uint64_t SmtTicks(const ScenarioRun& run) {
+  uint64_t begin = ~uint64_t{0};
+  uint64_t end = 0;
+  for (const auto& cpu : run.records) {
+    for (const abi::TraceRecord& each : cpu) {
+      if (each.event == abi::TraceEvent::kSmtBegin) begin = std::min(begin, each.tsc);
+      if (each.event == abi::TraceEvent::kSmtEnd) end = std::max(end, each.tsc);
+    }
+  }
+  return end - begin;
+}
+
+// A CPU that a kernel thread keeps busy says nothing before RCU's patience with it ends, HZ/10
+// jiffies, where its readers could not be preempted. The tick answers for one whose readers can.
+TEST(SmtScenario, ABusyCpuHoldsUpNonPreemptibleGracePeriodsOnly) {
+  constexpr uint64_t kPatienceTicks = uint64_t{2'000'000} * 100;  // 2 GHz, 100 ms
+  for (const bool preemptible : {false, true}) {
+    KernelOptions options;
+    options.cpus = 8;
+    options.threads_per_core = 4;
+    options.kernel.preemption = abi::Preemption::kVoluntary;
+    options.kernel.rcu_flavour =
+        preemptible ? abi::RcuFlavour::kPreemptible : abi::RcuFlavour::kNonPreemptible;
+    options.scenario.approaches = 1;  // SmtApproach::kNone
+    options.scenario.kernel_busy = 1;
+    const ScenarioRun run = RunScenario(options, RunSmt);
+    ASSERT_TRUE(run.ok) << run.end;
+    EXPECT_EQ(run.cpus_online, 8u);
+    constexpr uint64_t kWaits = 8;  // one for each of six CPUs that go, and the lock's both ways
+    EXPECT_EQ(run.Count(abi::TraceEvent::kSyncEnd), kWaits);
+    if (preemptible) {
+      EXPECT_LT(SmtTicks(run), kWaits * kPatienceTicks / 2);
+    } else {
+      EXPECT_GT(SmtTicks(run), kWaits * kPatienceTicks);
+    }
+  }
 }
 
 }  // namespace

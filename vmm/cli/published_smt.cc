@@ -4,6 +4,7 @@
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/kvm_access.h"
 #include "vmm/cli/run_flags.h"
+#include "vmm/cli/service_flags.h"
 
 namespace sipi {
 namespace {
@@ -43,8 +44,8 @@ absl::StatusOr<SmtTimes> SimulateSmt(const std::string& profile, StopRequest& st
   config.time_limit_ms = 1'000'000'000;
   config.scenario = abi::Scenario::kSmt;
   config.kernel.services = 1;
-  config.kernel.hz = config.profile.tick_hz;
-  config.kernel.hotplug_steps = config.profile.hotplug_steps;
+  SetProfileKernel(config.profile, config.kernel);
+  config.scenario_knobs.kernel_busy = config.profile.kernel_busy;
   config.scenario_knobs.approaches =
       Bit(abi::SmtApproach::kNone) | Bit(abi::SmtApproach::kExpedite);
   ASSIGN_OR_RETURN(const RunRecord record, RunMachine(config, stop));

@@ -61,6 +61,9 @@ constexpr ServiceFlag kSmtFlags[] = {
      "none, expedite, per-cpu, hotplug-calls, write-lock, rcu-sync, wake-from-gp (default all)"},
     {"--to", &R::to, "off|N", "threads per core that stay, and then back on (default off: 1)"},
     {"--rounds", &R::rounds, "N", "how often each approach switches off and on (default 1)"},
+    {"--kernel-busy", &R::kernel_busy, "N",
+     "CPUs that a kernel thread keeps busy meanwhile, yielding by cond_resched() alone, so that "
+     "grace periods wait for RCU's patience (default: the profile's, 0)"},
 };
 constexpr ServiceFlag kScaleFlags[] = {
     {"--writers", &R::writers, "N", "CPUs that time grace periods (nwriters; default: all)"},
@@ -231,8 +234,18 @@ absl::Status SetApproaches(const std::string& text, uint32_t& approaches) {
   return absl::OkStatus();
 }
 
+// Only primary threads are sure to stay, and the boot CPU does the switching.
+absl::Status SetKernelBusy(const RawServices& raw, RunConfig& config) {
+  uint32_t primaries = 0;
+  for (const CpuPlace& place : config.topology.places) primaries += place.thread == 0 ? 1u : 0u;
+  uint32_t& busy = config.scenario_knobs.kernel_busy;
+  busy = std::min(config.profile.kernel_busy, primaries - 1);
+  return SetNumber("--kernel-busy", raw.kernel_busy, 0, primaries - 1, busy);
+}
+
 absl::Status SetSmt(const RawServices& raw, RunConfig& config) {
   abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  RETURN_IF_ERROR(SetKernelBusy(raw, config));
   RETURN_IF_ERROR(SetApproaches(raw.approach, knobs.approaches));
   RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, kMaxRounds, knobs.rounds));
   uint32_t most = 1;
@@ -320,6 +333,13 @@ int64_t TimeLimitMs(const RunConfig& config) {
 
 }  // namespace
 
+void SetProfileKernel(const Profile& profile, abi::KernelKnobs& knobs) {
+  knobs.hz = std::max(profile.tick_hz, 24u);
+  knobs.hotplug_steps = profile.hotplug_steps;
+  knobs.preemption = profile.preemption;
+  knobs.rcu_flavour = profile.rcu_flavour;
+}
+
 void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
   AddTable(app, raw, kKernelFlags, "Kernel");
   AddTable(app, raw, FlagsOf(use), use == ServiceUse::kRun ? "Hotplug" : "This command");
@@ -335,8 +355,7 @@ void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
 absl::Status SetServices(const RawServices& raw, ServiceUse use, bool time_limit_given,
                          RunConfig& config) {
   // The profile's kernel, unless a flag says otherwise.
-  config.kernel.hz = std::max(config.profile.tick_hz, 24u);
-  config.kernel.hotplug_steps = config.profile.hotplug_steps;
+  SetProfileKernel(config.profile, config.kernel);
   RETURN_IF_ERROR(SetKernel(raw, config.kernel));
   config.scenario_knobs.seed = config.seed;
   RETURN_IF_ERROR(SetScenarioKnobs(raw, use, config));

@@ -40,6 +40,7 @@ struct RawServices {
   std::string hotplug_cpu;
   std::string approach;
   std::string to;
+  std::string kernel_busy;
   std::string writers;
   std::string readers;
   std::string measurements;
@@ -54,6 +55,9 @@ struct RawServices {
 
 // Adds the kernel's flags and those of `use` to `app`, filling `raw`, which must outlive it.
 void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use);
+
+// The knobs that a profile gives: its machine's kernel.
+void SetProfileKernel(const Profile& profile, abi::KernelKnobs& knobs);
 
 // Checks `raw` into config.kernel and config.scenario_knobs, and sets the scenario of `use` (kRun:
 // the one that config has) and config.kernel.services: where the scenario needs them, or a flag of

@@ -37,6 +37,11 @@ struct Profile {
   uint32_t tick_hz = 250;
   // Which of the kernel's hotplug steps wait for grace periods.
   abi::HotplugSteps hotplug_steps = abi::HotplugSteps::kX86;
+  // The kernel of that machine: where a thread can lose its CPU, and RCU's readers too.
+  abi::Preemption preemption = abi::Preemption::kFull;
+  abi::RcuFlavour rcu_flavour = abi::RcuFlavour::kPreemptible;
+  // CPUs that something keeps in the kernel while SMT is switched (`sipi smt --kernel-busy`).
+  uint32_t kernel_busy = 0;
   std::string topology;  // default of --topology when --cpus is the machine's own, e.g.
                          // "sockets=2,cores=32,threads=2"
   uint32_t cpus = 0;     // the machine's own count; 0: any

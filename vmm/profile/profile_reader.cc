@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -35,9 +37,9 @@ constexpr std::array<LatencyKey, 8> kLatencies = {{
     {"sched_domains", &Profile::sched_domains},
     {"ipi", &Profile::ipi},
 }};
-constexpr std::array<const char*, 9> kOtherKeys = {
-    "schema",  "name",     "description", "calibration_us", "init_delay_us",
-    "tick_hz", "topology", "cpus",        "hotplug_steps"};
+constexpr std::array<const char*, 12> kOtherKeys = {
+    "schema",   "name", "description",   "calibration_us", "init_delay_us", "tick_hz",
+    "topology", "cpus", "hotplug_steps", "preempt",        "rcu_flavour",   "kernel_busy"};
 
 // One key of the file that is being read.
 struct Field {
@@ -111,9 +113,48 @@ absl::StatusOr<Latency> ReadLatency(const json& value, const Field& field) {
   return latency;
 }
 
+template <class T>
+struct Word {
+  const char* text;
+  T value;
+};
+
+// One of the words that name a knob's values.
+template <class T, size_t kCount>
+absl::Status ReadWord(const json& value, const Field& field, const Word<T> (&words)[kCount],
+                      T& read) {
+  ASSIGN_OR_RETURN(const std::string text, ReadText(value, field));
+  std::vector<std::string> known;
+  for (const Word<T>& word : words) {
+    if (text == word.text) {
+      read = word.value;
+      return absl::OkStatus();
+    }
+    known.push_back(absl::StrCat("\"", word.text, "\""));
+  }
+  return field.Error(absl::StrCat("must be ", absl::StrJoin(known, " or ")));
+}
+
 absl::Status ReadSchema(const json& value, const Field& field) {
   if (value == "sipi.profile/1") return absl::OkStatus();
   return field.Error("must be \"sipi.profile/1\"");
+}
+
+// What the kernel of that machine was built as.
+absl::Status ReadKernel(const json& value, const Field& field, Profile& profile) {
+  using abi::HotplugSteps, abi::Preemption, abi::RcuFlavour;
+  static constexpr Word<HotplugSteps> kSteps[] = {{"x86", HotplugSteps::kX86},
+                                                  {"pseries", HotplugSteps::kPseries}};
+  static constexpr Word<Preemption> kPreemption[] = {{"none", Preemption::kNone},
+                                                     {"voluntary", Preemption::kVoluntary},
+                                                     {"full", Preemption::kFull},
+                                                     {"lazy", Preemption::kLazy}};
+  static constexpr Word<RcuFlavour> kFlavours[] = {
+      {"preemptible", RcuFlavour::kPreemptible}, {"non-preemptible", RcuFlavour::kNonPreemptible}};
+  if (field.key == "hotplug_steps") return ReadWord(value, field, kSteps, profile.hotplug_steps);
+  if (field.key == "preempt") return ReadWord(value, field, kPreemption, profile.preemption);
+  if (field.key == "rcu_flavour") return ReadWord(value, field, kFlavours, profile.rcu_flavour);
+  return field.Error(absl::StrCat("is unknown; the keys are ", AllKeys()));
 }
 
 absl::Status ReadOther(const json& value, const Field& field, Profile& profile) {
@@ -132,15 +173,14 @@ absl::Status ReadOther(const json& value, const Field& field, Profile& profile) 
   } else if (key == "tick_hz") {
     ASSIGN_OR_RETURN(const int64_t hz, ReadWhole(value, field, 1, kMaxTickHz));
     profile.tick_hz = static_cast<uint32_t>(hz);
-  } else if (key == "hotplug_steps") {
-    ASSIGN_OR_RETURN(const std::string steps, ReadText(value, field));
-    if (steps != "x86" && steps != "pseries") return field.Error("must be \"x86\" or \"pseries\"");
-    profile.hotplug_steps = steps == "x86" ? abi::HotplugSteps::kX86 : abi::HotplugSteps::kPseries;
   } else if (key == "cpus") {
     ASSIGN_OR_RETURN(const int64_t cpus, ReadWhole(value, field, 0, kMaxCpus));
     profile.cpus = static_cast<uint32_t>(cpus);
+  } else if (key == "kernel_busy") {
+    ASSIGN_OR_RETURN(const int64_t busy, ReadWhole(value, field, 0, kMaxCpus));
+    profile.kernel_busy = static_cast<uint32_t>(busy);
   } else {
-    return field.Error(absl::StrCat("is unknown; the keys are ", AllKeys()));
+    return ReadKernel(value, field, profile);
   }
   return absl::OkStatus();
 }

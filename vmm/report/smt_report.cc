@@ -200,6 +200,9 @@ std::string SmtTable(const RunRecord& record) {
         &text, ", ", Name(record.services->kernel.hotplug_steps),
         " steps, HZ=", record.services->kernel.hz, ", ", record.services->knobs.smt_threads,
         record.services->knobs.smt_threads == 1 ? " thread" : " threads", " per core stay");
+    if (const uint32_t busy = record.services->knobs.kernel_busy; busy != 0) {
+      absl::StrAppend(&text, ", ", busy, busy == 1 ? " CPU" : " CPUs", " busy in the kernel");
+    }
   }
   absl::StrAppend(&text,
                   "\nGPs: grace periods waited for, normal/expedited/none needed; lock: longest "
@@ -227,6 +230,7 @@ std::string SmtJson(const RunRecord& record) {
   if (record.services.has_value()) {
     json.Field("rounds", record.services->knobs.rounds);
     json.Field("threads", record.services->knobs.smt_threads);
+    json.Field("kernel_busy", record.services->knobs.kernel_busy);
   }
   json.Field("complete", SmtComplete(record, rows));
   json.Line();

@@ -27,6 +27,14 @@ uint32_t ThreadsOfACore(Kernel& kernel) {
   return most + 1;
 }
 
+uint32_t NodesOf(Kernel& kernel) {
+  uint32_t last = 0;
+  for (uint32_t cpu = 0; cpu < kernel.params->cpu_count; ++cpu) {
+    if (kernel.cpus[cpu].node > last) last = kernel.cpus[cpu].node;
+  }
+  return last + 1;
+}
+
 const CpuhpStep* FindStep(const CpuhpTable& table, CpuhpState state) {
   for (const CpuhpStep* step = table.begin[0]; step != table.begin[kSections]; ++step) {
     if (step->state == state) return step;
@@ -50,6 +58,8 @@ void HotplugInit(Kernel& kernel) {
     kernel.percpu(CpuNumber(cpu)).hotplug = &hotplug.cpus[cpu];
   }
   hotplug.cpus[0].active.Store(1, std::memory_order_relaxed);
+  hotplug.nodes = AllocateArray<NodeHotplug>(kernel, NodesOf(kernel));
+  hotplug.nodes[kernel.cpus[0].node].active_cpus.Store(1, std::memory_order_relaxed);
   // The hotplug scenario has its step fail once per operation, and later.
   const abi::FaultSpec& fault = kernel.params->fault;
   if (fault.kind == abi::Fault::kFailStep && fault.cpu < count &&
@@ -66,6 +76,7 @@ void HotplugPlugSteps(Kernel& kernel) {
     kernel.slots[cpu].on_its_own = 0;
     kernel.slots[cpu].tree_rank = 0;
   }
+  kernel.hotplug->booted = true;
   kernel.hotplug->steps = &PluggedSteps(kernel.kernel_knobs().hotplug_steps);
 }
 

@@ -32,6 +32,10 @@ struct CpuHotplug {
   Completion idle_done;  // the CPU is in its idle loop, STARTING section done
 };
 
+struct NodeHotplug {
+  platform::Atomic<uint32_t> active_cpus{0};
+};
+
 struct Hotplug {
   PercpuRwsem cpus_lock;  // cpus_read_lock(), cpus_write_lock()
   PercpuRwsem mem_lock;   // mem_hotplug_begin()
@@ -39,6 +43,8 @@ struct Hotplug {
   Mutex add_remove;
   CpuHotplug* cpus = nullptr;         // by number
   const CpuhpTable* steps = nullptr;  // changes while no CPU moves
+  NodeHotplug* nodes = nullptr;       // by number
+  bool booted = false;                // bring-up is over (Linux: sched_smp_initialized)
   uint32_t max_threads = 1;           // of a core of this machine
   uint32_t allowed_threads = 1;       // SMT control; guarded by add_remove
   // SmtApproach::kHotplugCalls: the grace periods that hotplug itself asks for are expedited ones.

@@ -2,6 +2,7 @@
 
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/hotplug/control_wait.h"
+#include "guest/kernel/hotplug/numa.h"
 #include "guest/kernel/hotplug/state.h"
 #include "guest/kernel/sched/smp_call.h"
 #include "guest/kernel/smpboot.h"
@@ -171,6 +172,7 @@ Error EnterCpuidle(PerCpu& self, CpuNumber) {
 Error Activate(PerCpu& self, CpuNumber cpu) {
   SchedActivateCpu(self);
   HotplugOf(*self.kernel, cpu).active.Store(1, std::memory_order_release);
+  UpdateNuma(*self.kernel, cpu, true);
   platform::Charge(abi::Charge::kSchedDomains);
   return Error::kNone;
 }
@@ -180,6 +182,7 @@ Error DeactivateAndWait(PerCpu& self, CpuNumber cpu) {
   HotplugOf(*self.kernel, cpu).active.Store(0, std::memory_order_release);
   SchedDeactivateCpu(self);
   HotplugSynchronize(*self.kernel);
+  UpdateNuma(*self.kernel, cpu, false);
   platform::Charge(abi::Charge::kSchedDomains);
   return Error::kNone;
 }
