@@ -67,6 +67,7 @@ struct ScenarioKnobs {
   uint32_t readers = 0;         // rcu scale, ref, torture; 0: the scenario's default
   uint32_t measurements = 100;  // rcu scale: of each writer at least; callrcu: callbacks
   uint32_t hotplug_cpu = 0;     // hotplug: the CPU that goes off and on; 0: all in turn
+  uint32_t queue_ms = 0;        // callrcu: how long updaters queue as fast as they can; 0: no bound
   uint8_t expedited = 0;        // rcu scale: gp_exp
   uint8_t async = 0;            // rcu scale: gp_async
   uint8_t onoff = 1;            // torture: CPUs go off and on at random
@@ -85,7 +86,8 @@ struct ScenarioKnobs {
 //            kScaleEnd once every writer has `measurements` of them. Nobody else calls
 //            Synchronize on these CPUs meanwhile.
 //   ref      kRefPoint once a round.
-//   callrcu  kScaleBegin before the first callback is queued, kScaleEnd after all have run;
+//   callrcu  kScaleBegin before the first callback is queued, kScaleEnd after all have run, with
+//            how many its updater had queued by then;
 //            callbacks_queued, callbacks_run; kWorkerPinned, kWorkerRanAway.
 //   torture  TortureCounters: all callbacks have run when it ends (callbacks_run equals
 //            callbacks_queued), every CPU is online again; kHotplugBegin .. kHotplugEnd as above.

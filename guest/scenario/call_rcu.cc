@@ -1,6 +1,7 @@
-// call_rcu workers at work: an updater on each CPU queues its callbacks as fast as it can, then,
-// for as long as is asked for, a few every now and then, so that a worker has the time to bind
-// itself. The rate is kCallbacks over the time from the first kScaleBegin to the last kScaleEnd.
+// call_rcu workers at work: an updater on each CPU queues its callbacks as fast as it can, within
+// queue_ms, then, for as long as is asked for, a few every now and then, so that a worker has the
+// time to bind itself. The rate is the sum of kScaleEnd's values over the time from the first
+// kScaleBegin to the last kScaleEnd.
 #include "guest/kernel/callrcu/call_rcu.h"
 
 #include "guest/kernel/rcu/rcu.h"
@@ -20,6 +21,7 @@ struct Updater : CrewMember {
   callrcu::Workers* workers = nullptr;
   Callback* callbacks = nullptr;  // [measurements]
   Callback* trickle = nullptr;    // one more
+  platform::Deadline queue_end = platform::NoDeadline();
   platform::Deadline end = platform::NoDeadline();
   uint64_t queued = 0;
   // Counted by this CPU's worker alone; read after a barrier.
@@ -54,14 +56,17 @@ void Update(CrewMember& member) {
   const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
   self.crew->AwaitStart();
   platform::Trace(abi::TraceEvent::kScaleBegin, static_cast<uint16_t>(self.index), 0);
-  for (uint32_t i = 0; i < knobs.measurements; ++i) {
-    self.callbacks[i].updater = &self;
-    callrcu::Call(*self.workers, self.callbacks[i], Count);
-    if (i % kCallsPerLook == 0) CondResched();
+  while (self.queued < knobs.measurements) {
+    Callback& callback = self.callbacks[self.queued];
+    callback.updater = &self;
+    callrcu::Call(*self.workers, callback, Count);
+    if (++self.queued % kCallsPerLook != 0) continue;
+    CondResched();
+    if (platform::Expired(self.queue_end)) break;
   }
-  self.queued = knobs.measurements;
   callrcu::Barrier(*self.workers);
-  platform::Trace(abi::TraceEvent::kScaleEnd, static_cast<uint16_t>(self.index), 0);
+  platform::Trace(abi::TraceEvent::kScaleEnd, static_cast<uint16_t>(self.index),
+                  static_cast<uint32_t>(self.queued));
   Trickle(self);
 }
 
@@ -88,12 +93,16 @@ void RunCallRcu(Kernel& kernel) {
   Crew& crew = MakeCrew(kernel);
   auto* updaters = AllocateArray<Updater>(kernel, count);
   const platform::Deadline end = platform::DeadlineInUs(uint64_t{knobs.duration_ms} * 1000);
+  const platform::Deadline queue_end =
+      knobs.queue_ms == 0 ? platform::NoDeadline()
+                          : platform::DeadlineInUs(uint64_t{knobs.queue_ms} * 1000);
   for (uint32_t i = 0; i < count; ++i) {
     Updater& updater = updaters[i];
     updater.workers = &workers;
     updater.callbacks = AllocateArray<Callback>(kernel, knobs.measurements);
     updater.trickle = AllocateArray<Callback>(kernel, 1);
     updater.trickle->updater = &updater;
+    updater.queue_end = queue_end;
     updater.end = end;
     updater.body = Update;
     crew.Spawn(updater, {.name = "updater/%", .index = i, .cpu = i % cpus});

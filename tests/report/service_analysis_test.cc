@@ -131,12 +131,14 @@ TEST(WorkerFigures, PinnedAndRanAway) {
       .At(5, 1, TraceEvent::kWorkerPinned, 1, 2'600'000)
       .At(6, 3, TraceEvent::kWorkerRanAway, 2)
       .At(7, 3, TraceEvent::kWorkerRanAway, 2)
-      .At(1'000'000, 0, TraceEvent::kScaleEnd);
+      .At(900'000, 1, TraceEvent::kScaleEnd, 0, 30)
+      .At(1'000'000, 0, TraceEvent::kScaleEnd, 0, 12);
   const WorkerResult result = WorkerFigures(run.Take());
   EXPECT_EQ(result.pinned_us, (std::map<uint32_t, uint64_t>{{1, 2'600'000}}));
   EXPECT_EQ(result.ran_away, 2u);
   EXPECT_EQ(result.ran_away_cpus, std::vector<uint32_t>{2});
   EXPECT_EQ(result.window_ns, 1'000'000'000);
+  EXPECT_EQ(result.window_callbacks, 42u);
 }
 
 }  // namespace

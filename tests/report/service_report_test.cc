@@ -180,12 +180,24 @@ RunRecord CallRcuRun() {
   run.At(0, 0, abi::TraceEvent::kScaleBegin)
       .At(10, 0, abi::TraceEvent::kWorkerPinned, 0, 10)
       .At(20, 0, abi::TraceEvent::kWorkerRanAway, 1)
-      .At(500'000, 0, abi::TraceEvent::kScaleEnd);
+      .At(400'000, 1, abi::TraceEvent::kScaleEnd, 0, 600)
+      .At(500'000, 0, abi::TraceEvent::kScaleEnd, 0, 400);
   run.record().services = ServicesInfo();
-  run.record().services->knobs.measurements = 500;  // of each of the two CPUs
+  run.record().services->knobs.measurements = 5000;  // of each of the two CPUs, had there been time
   run.record().services->counters.callbacks_queued = 1007;
   run.record().services->counters.callbacks_run = 1007;
   return run.Take();
+}
+
+TEST(CallRcuReport, SaysWhyNoLazyWorkerWasPinned) {
+  RecordBuilder run(2);
+  run.Online(0).Online(1);
+  run.At(0, 0, abi::TraceEvent::kScaleBegin).At(9, 0, abi::TraceEvent::kScaleEnd, 0, 5);
+  run.record().services = ServicesInfo();
+  run.record().services->counters.updates = 2 * 100;
+  const std::string text = CallRcuTable({run.Take()});
+  EXPECT_THAT(text, HasSubstr("some 100 loops each")) << text;
+  EXPECT_THAT(CallRcuTable({CallRcuRun()}), Not(HasSubstr("loops each")));
 }
 
 TEST(CallRcuReport, RatesPinsAndRunaways) {
@@ -193,6 +205,7 @@ TEST(CallRcuReport, RatesPinsAndRunaways) {
   EXPECT_THAT(table, HasSubstr("lazy"));
   const json row = json::parse(CallRcuJson({CallRcuRun()}))["rows"][0];
   EXPECT_EQ(row["callbacks_per_s"], 2000.0);
+  EXPECT_EQ(row["window_callbacks"], 1000);
   EXPECT_EQ(row["pinned_us"], json({{"0", 10}}));
   EXPECT_EQ(row["ran_away_cpus"], json({1}));
   EXPECT_TRUE(CallRcuComplete(CallRcuRun()));

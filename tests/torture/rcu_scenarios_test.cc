@@ -152,6 +152,25 @@ TEST(CallRcu, PinnedAtTheFirstWorkOnlyThoseThatHaveWorkBindThemselves) {
   EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
 }
 
+// However many are asked for: the updaters end in time, and say how many it were.
+TEST(CallRcu, QueueingIsBoundedInTime) {
+  KernelOptions options = CallRcuOptions(abi::WorkerPinning::kAtStart);
+  options.scenario.measurements = 100'000;
+  options.scenario.queue_ms = 1;
+  const ScenarioRun run = RunScenario(options, RunCallRcu);
+  ASSERT_TRUE(run.ok) << run.end;
+  uint64_t queued = 0;
+  for (const auto& cpu : run.records) {
+    for (const abi::TraceRecord& each : cpu) {
+      if (each.event == TraceEvent::kScaleEnd) queued += each.value;
+    }
+  }
+  EXPECT_GT(queued, 0u);
+  EXPECT_LT(queued, 4 * 100'000u);
+  EXPECT_GE(run.counters.callbacks_queued, queued);
+  EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
+}
+
 TEST(CallRcu, PinnedLazilyNobodyIsBoundBefore256Loops) {
   const ScenarioRun short_run = RunScenario(CallRcuOptions(abi::WorkerPinning::kLazy), RunCallRcu);
   ExpectAllRun(short_run);

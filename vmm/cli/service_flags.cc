@@ -75,11 +75,13 @@ constexpr ServiceFlag kRefFlags[] = {
     {"--rounds", &R::rounds, "N", "points to measure (nruns; default 30)"},
 };
 constexpr ServiceFlag kCallRcuFlags[] = {
-    {"--callbacks", &R::callbacks, "N", "that each CPU queues, up to 1000000 (default 10000)"},
+    {"--callbacks", &R::callbacks, "N",
+     "that each CPU queues as fast as it can, in half of the time at most; up to 1000000 (default "
+     "10000)"},
     {"--seconds", &R::seconds, "N",
-     "how long each CPU goes on with a trickle of them, so that lazy workers get to bind "
-     "themselves "
-     "(after 256 loops of 10 ms), up to 86400 (default 5)"},
+     "how long each behaviour is watched, up to 86400 (default 10): the rest of it with a trickle "
+     "of callbacks, so that lazy workers get to bind themselves (after 256 loops of 10 ms and a "
+     "grace period)"},
     {"--pinning", &R::pinning, "all|NAME,...",
      "when a worker binds itself to its CPU: lazy, at-start, first-work (default all)"},
 };
@@ -314,7 +316,8 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
     case ServiceUse::kCallRcu:
       config.scenario = abi::Scenario::kCallRcu;
       knobs.measurements = 10'000;
-      RETURN_IF_ERROR(SetSeconds(raw, 5, knobs));
+      RETURN_IF_ERROR(SetSeconds(raw, 10, knobs));
+      knobs.queue_ms = knobs.duration_ms / 2;
       return SetNumber("--callbacks", raw.callbacks, 1, 1'000'000, knobs.measurements);
     case ServiceUse::kTorture:
       config.scenario = abi::Scenario::kTorture;

@@ -51,19 +51,27 @@ struct WorkerFiguresRow {
   std::optional<double> callbacks_per_s;
 };
 
-WorkerFiguresRow RowOf(const RunRecord& record, const WorkerResult& result) {
+WorkerFiguresRow RowOf(const WorkerResult& result) {
   WorkerFiguresRow row;
   std::vector<int64_t> times;
   for (const auto& [cpu, us] : result.pinned_us) times.push_back(static_cast<int64_t>(us));
   row.pinned_us = Summarize(std::move(times));
   if (result.window_ns.has_value() && *result.window_ns > 0) {
-    // Those of the window; what trickles in after it is no part of the rate.
-    const abi::ScenarioKnobs& knobs = record.services->knobs;
-    const uint64_t updaters = knobs.writers == 0 ? record.cpus_offered : knobs.writers;
-    row.callbacks_per_s = static_cast<double>(knobs.measurements * updaters) * 1e9 /
-                          static_cast<double>(*result.window_ns);
+    // What trickles in after the window is no part of the rate.
+    row.callbacks_per_s =
+        static_cast<double>(result.window_callbacks) * 1e9 / static_cast<double>(*result.window_ns);
   }
   return row;
+}
+
+// Why the run may not show what it is about: lazy workers look where they are after so many loops.
+std::string ShortRemark(const RunRecord& record, const WorkerResult& result) {
+  constexpr uint64_t kLoops = 256;  // kLazyPinningLoops, liburcu's SET_AFFINITY_CHECK_PERIOD
+  const bool lazy = record.services->kernel.worker_pinning == abi::WorkerPinning::kLazy;
+  const uint64_t loops = record.services->counters.updates / std::max(1u, record.cpus_offered);
+  if (!lazy || !result.pinned_us.empty() || loops >= kLoops) return "";
+  return absl::StrCat("note: lazy workers had some ", loops, " loops each and look where they are ",
+                      "after ", kLoops, "; give more --seconds\n");
 }
 
 }  // namespace
@@ -135,7 +143,7 @@ std::string CallRcuTable(const std::vector<RunRecord>& records) {
   std::string remarks;
   for (const RunRecord& record : records) {
     const WorkerResult result = WorkerFigures(record);
-    const WorkerFiguresRow row = RowOf(record, result);
+    const WorkerFiguresRow row = RowOf(result);
     const auto us = [&row](int64_t Summary::*member) -> std::string {
       return row.pinned_us.has_value() ? absl::StrCat((*row.pinned_us).*member) : "-";
     };
@@ -147,7 +155,7 @@ std::string CallRcuTable(const std::vector<RunRecord>& records) {
          absl::StrCat(result.pinned_us.size(), "/", record.cpus_offered), us(&Summary::min),
          us(&Summary::median), us(&Summary::max), absl::StrCat(result.ran_away_cpus.size()),
          complete ? "" : "partial"});
-    absl::StrAppend(&remarks, Remarks(record, complete));
+    absl::StrAppend(&remarks, Remarks(record, complete), ShortRemark(record, result));
   }
   const std::string head =
       records.empty()
@@ -166,7 +174,7 @@ std::string CallRcuJson(const std::vector<RunRecord>& records) {
   json.BeginArray();
   for (const RunRecord& record : records) {
     const WorkerResult result = WorkerFigures(record);
-    const WorkerFiguresRow row = RowOf(record, result);
+    const WorkerFiguresRow row = RowOf(result);
     json.Line();
     json.BeginObject();
     json.Field("pinning", Name(record.services->kernel.worker_pinning));
@@ -175,6 +183,7 @@ std::string CallRcuJson(const std::vector<RunRecord>& records) {
     json.Field("callbacks_queued", record.services->counters.callbacks_queued);
     json.Field("callbacks_run", record.services->counters.callbacks_run);
     json.Field("window_ns", result.window_ns);
+    json.Field("window_callbacks", result.window_callbacks);
     json.Key("callbacks_per_s");
     if (row.callbacks_per_s.has_value()) {
       json.Double(*row.callbacks_per_s);

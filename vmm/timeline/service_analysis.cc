@@ -192,6 +192,7 @@ WorkerResult WorkerFigures(const RunRecord& record) {
         break;
       case TraceEvent::kScaleEnd:
         if (begin.has_value()) result.window_ns = event.t_ns - *begin;
+        result.window_callbacks += event.value;
         break;
       default:
         break;

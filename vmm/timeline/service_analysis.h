@@ -86,6 +86,7 @@ struct WorkerResult {
   uint64_t ran_away = 0;                   // workers seen on another CPU than their own
   std::vector<uint32_t> ran_away_cpus;     // whose, each once, in ascending order
   std::optional<int64_t> window_ns;        // from the first callback queued until all have run
+  uint64_t window_callbacks = 0;           // those queued in it
 };
 
 WorkerResult WorkerFigures(const RunRecord& record);
