@@ -40,6 +40,7 @@ enum class Scenario : uint8_t {
   kCallRcu = 12,   // call_rcu workers
   kTorture = 13,   // rcutorture
   kThreads = 16,   // the scheduler against itself; tests only
+  kCases = 17,     // a case of the kernel's, scenario_value says which; tests only
   // `sipi explore --scenario=rcu`, in the simulator.
   kRcuExplore = 14,  // readers, updaters, hotplug; short and strict
   kExpHotplug = 15,  // one expedited grace period while a CPU goes off and on; scenario_value says

@@ -65,6 +65,7 @@ struct Kernel {
   rcu::State* rcu = nullptr;
   rcu::Head* rcu_early = nullptr;  // callbacks from before rcu::Init, the last first
   Hotplug* hotplug = nullptr;
+  void* case_data = nullptr;  // Scenario::kCases' own
 
   abi::CpuSlot& slot(CpuNumber cpu) const { return slots[cpu.value]; }
   const abi::CpuEntry& entry(CpuNumber cpu) const { return cpus[cpu.value]; }

@@ -49,11 +49,15 @@ void ChooseStrategy(Kernel& kernel) {
 
 // The boot CPU becomes a thread. It stays on its CPU unless its scenario lets it go.
 void StartServices(Kernel& kernel) {
+  NoteBootStage(kernel, BootStage::kClockKnown);
   SchedInit(kernel);
+  NoteBootStage(kernel, BootStage::kSchedulerUp);
   rcu::Init(kernel);
   HotplugInit(kernel);
   platform::IrqEnable();
+  NoteBootStage(kernel, BootStage::kRcuUp);
   rcu::SpawnThreads(kernel);
+  NoteBootStage(kernel, BootStage::kThreadsUp);
 }
 
 }  // namespace
@@ -75,6 +79,7 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   if (kernel.strategy.passes[0].means == sequence::Means::kEach) RingBeforeKick(kernel);
   if (services) {
     HotplugBringUp(kernel);
+    NoteBootStage(kernel, BootStage::kCpusUp);
   } else if (host_driven) {
     LetHostBringUp(self);
   } else {

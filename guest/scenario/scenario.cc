@@ -40,6 +40,9 @@ void RunScenario(PerCpu& self) {
     case abi::Scenario::kThreads:
       RunThreads(kernel);
       break;
+    case abi::Scenario::kCases:
+      RunCase(kernel);
+      break;
     case abi::Scenario::kRcuExplore:
       RunRcuExplore(kernel);
       break;

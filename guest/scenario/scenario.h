@@ -12,5 +12,17 @@ void RunScenario(PerCpu& self);
 void RunHotplug(Kernel& kernel);
 void RunSmt(Kernel& kernel);
 void RunThreads(Kernel& kernel);
+void RunCase(Kernel& kernel);  // cases.h
+
+// How far boot has come, for the case that asks for grace periods everywhere.
+enum class BootStage : uint32_t {
+  kClockKnown,   // one CPU, one context
+  kSchedulerUp,  // threads, no RCU
+  kRcuUp,        // RCU without its threads
+  kThreadsUp,
+  kCpusUp,
+};
+// Does nothing unless that case is what runs.
+void NoteBootStage(Kernel& kernel, BootStage stage);
 
 }  // namespace sipi

@@ -1,0 +1,137 @@
+#include "guest/scenario/cases.h"
+
+#include "guest/kernel/alloc.h"
+#include "guest/kernel/call.h"
+#include "guest/kernel/rcu/state.h"
+#include "guest/kernel/sched/smp_call.h"
+#include "guest/scenario/scenario.h"
+
+namespace sipi {
+namespace {
+
+constexpr size_t kMaxSteps = 64;
+
+struct PluggedTable : CpuhpTable {
+  CpuhpStep steps[kMaxSteps];
+  void* data = nullptr;
+};
+
+struct HoleCall {
+  CountedHead head;
+  uint32_t called_on = ~0u;
+};
+
+void CallHere(void* argument) {
+  auto& call = *static_cast<HoleCall*>(argument);
+  PerCpu& self = platform::ThisCpu();
+  call.called_on = self.cpu.value;
+  rcu::Call(*self.kernel, call.head, CountRun);
+}
+
+bool Expedites(Kernel& kernel) {
+  const uint64_t before = rcu::ExpSeq(kernel);
+  rcu::Synchronize(kernel);
+  return rcu::ExpSeq(kernel) != before;
+}
+
+}  // namespace
+
+void CountRun(rcu::Head& head) {
+  static_cast<CountedHead&>(head).runs.FetchAdd(1, std::memory_order_seq_cst);
+}
+
+void PlugIn(Kernel& kernel, std::span<const CpuhpStep> extra, void* data) {
+  PluggedTable& table = *AllocateArray<PluggedTable>(kernel, 1);
+  table.data = data;
+  size_t at = 0;
+  for (size_t s = 0; s < kSections; ++s) {
+    const auto section = static_cast<Section>(s);
+    table.begin[s] = table.steps + at;
+    size_t next = 0;
+    const auto take_below = [&](abi::CpuhpState limit) {
+      for (; next < extra.size() && extra[next].state < limit; ++next) {
+        if (extra[next].section != section) continue;
+        SIPI_ASSERT(at < kMaxSteps);
+        table.steps[at++] = extra[next];
+      }
+    };
+    for (const CpuhpStep& step : kernel.hotplug->steps->Steps(section)) {
+      take_below(step.state);
+      SIPI_ASSERT(at < kMaxSteps);
+      table.steps[at++] = step;
+    }
+    take_below(abi::CpuhpState::kOnline);
+  }
+  table.begin[kSections] = table.steps + at;
+  kernel.hotplug->steps = &table;
+}
+
+void* PluggedData(PerCpu& self) {
+  return static_cast<const PluggedTable*>(self.kernel->hotplug->steps)->data;
+}
+
+void CaseHole(Kernel& kernel) {
+  constexpr uint32_t kHole = 3;
+  const uint32_t cpus = kernel.params->cpu_count;
+  auto* calls = AllocateArray<HoleCall>(kernel, cpus);
+  for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
+    SIPI_ASSERT(CpuOnline(kernel, CpuNumber(cpu)) == (cpu != kHole));
+    const bool served = CallFunctionSingle(kernel, CpuNumber(cpu), CallHere, &calls[cpu], true);
+    SIPI_ASSERT(served == (cpu != kHole));
+    SIPI_ASSERT(calls[cpu].called_on == (served ? cpu : ~0u));
+  }
+  CallEach(kernel.percpu(kBootCpu));
+  SIPI_ASSERT(kernel.result->ipi_answers == cpus - 2);  // all but the hole and the caller
+  rcu::Synchronize(kernel);
+  rcu::SynchronizeExpedited(kernel);
+  rcu::Barrier(kernel);
+  for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
+    SIPI_ASSERT(RunsOf(calls[cpu].head) == (cpu != kHole ? 1u : 0u));
+  }
+}
+
+void CaseNesting(Kernel& kernel) {
+  constexpr uint32_t kDepth = 3;
+  SIPI_ASSERT(!rcu::GpIsExpedited(kernel));  // boot is over
+  for (uint32_t i = 0; i < kDepth; ++i) rcu::ExpediteGp(kernel);
+  for (uint32_t i = 0; i < kDepth; ++i) {
+    SIPI_ASSERT(rcu::GpIsExpedited(kernel) && Expedites(kernel));
+    rcu::UnexpediteGp(kernel);
+  }
+  SIPI_ASSERT(!rcu::GpIsExpedited(kernel) && !Expedites(kernel));
+  rcu::UnexpediteGp(kernel);  // one too many: reported, and nothing else
+  SIPI_ASSERT(!rcu::GpIsExpedited(kernel));
+  rcu::ExpediteGp(kernel);
+  SIPI_ASSERT(rcu::GpIsExpedited(kernel) && Expedites(kernel));
+  kernel.rcu->normal_knob.Store(1, std::memory_order_seq_cst);
+  SIPI_ASSERT(rcu::GpIsNormal(kernel) && !Expedites(kernel));
+  const uint64_t before = rcu::ExpSeq(kernel);
+  rcu::SynchronizeExpedited(kernel);
+  SIPI_ASSERT(rcu::ExpSeq(kernel) == before);
+  kernel.rcu->normal_knob.Store(0, std::memory_order_seq_cst);
+  SIPI_ASSERT(Expedites(kernel));
+  rcu::UnexpediteGp(kernel);
+}
+
+void RunCase(Kernel& kernel) {
+  switch (kernel.params->scenario_value) {
+    case 5:
+      return CaseHole(kernel);
+    case 7:
+      return CaseExpeditedStep(kernel);
+    case 9:
+      return CaseCallbacksLeft(kernel);
+    case 10:
+      return CaseBootStages(kernel);
+    case 11:
+      return CaseFailures(kernel);
+    case 12:
+      return CaseReaderLeft(kernel);
+    case 13:
+      return CaseNesting(kernel);
+    default:
+      SIPI_PANIC("there is no such case");
+  }
+}
+
+}  // namespace sipi

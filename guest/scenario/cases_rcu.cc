@@ -1,0 +1,149 @@
+// The cases of readers, and of RCU while the machine boots.
+#include "guest/kernel/alloc.h"
+#include "guest/kernel/rcu/read_side.h"
+#include "guest/kernel/rcu/state.h"
+#include "guest/kernel/sched/time.h"
+#include "guest/scenario/cases.h"
+#include "guest/scenario/crew.h"
+#include "guest/scenario/scenario.h"
+
+namespace sipi {
+namespace {
+
+constexpr CpuNumber kMover{2};
+
+// --- G12
+
+struct ReaderLeft {
+  Completion inside;
+  Completion go;
+  platform::Atomic<uint32_t> reads{0};
+  platform::Atomic<uint32_t> passed{0};
+};
+
+struct Actor : CrewMember {
+  ReaderLeft* left = nullptr;
+};
+
+// Loses its CPU in the middle, by its own doing: it sleeps.
+void HoldSection(CrewMember& member) {
+  ReaderLeft& left = *static_cast<Actor&>(member).left;
+  SIPI_ASSERT(SetAffinity(*CurrentThread(), kMover.value));
+  rcu::ReadLock();
+  left.reads.Store(1, std::memory_order_seq_cst);
+  left.inside.Complete(member.crew->kernel());
+  left.go.Wait();
+  left.reads.Store(0, std::memory_order_seq_cst);
+  rcu::ReadUnlock();
+}
+
+// The way down waits for grace periods itself, so it ends after the reader too.
+void TakeDown(CrewMember& member) {
+  ReaderLeft& left = *static_cast<Actor&>(member).left;
+  SIPI_ASSERT(CpuDown(member.crew->kernel(), kMover, abi::CpuhpState::kOffline) == Error::kNone);
+  SIPI_ASSERT(left.reads.Load(std::memory_order_seq_cst) == 0);
+}
+
+void WaitNormal(CrewMember& member) {
+  ReaderLeft& left = *static_cast<Actor&>(member).left;
+  rcu::Synchronize(member.crew->kernel());
+  SIPI_ASSERT(left.reads.Load(std::memory_order_seq_cst) == 0);
+  left.passed.FetchAdd(1, std::memory_order_seq_cst);
+}
+
+void WaitExpedited(CrewMember& member) {
+  ReaderLeft& left = *static_cast<Actor&>(member).left;
+  rcu::SynchronizeExpedited(member.crew->kernel());
+  SIPI_ASSERT(left.reads.Load(std::memory_order_seq_cst) == 0);
+  left.passed.FetchAdd(1, std::memory_order_seq_cst);
+}
+
+// --- G10
+
+constexpr uint32_t kEarlyCallbacks = 3;
+
+struct BootStages {
+  CountedHead heads[static_cast<size_t>(BootStage::kCpusUp) + 1][kEarlyCallbacks];
+  platform::Atomic<uint32_t> stop{0};
+  Completion during_over;
+  uint32_t during_rounds = 0;
+};
+
+// Beside bring-up, on its thread.
+void DuringBringUp(void* argument) {
+  auto& stages = *static_cast<BootStages*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  do {
+    rcu::Synchronize(kernel);
+    rcu::SynchronizeExpedited(kernel);
+    ++stages.during_rounds;
+  } while (stages.stop.Load(std::memory_order_seq_cst) == 0);
+  stages.during_over.Complete(kernel);
+}
+
+}  // namespace
+
+void CaseReaderLeft(Kernel& kernel) {
+  auto& left = *AllocateArray<ReaderLeft>(kernel, 1);
+  Crew& crew = MakeCrew(kernel);
+  auto* actors = AllocateArray<Actor>(kernel, 4);
+  for (uint32_t i = 0; i < 4; ++i) actors[i].left = &left;
+  actors[0].body = HoldSection;
+  crew.Spawn(actors[0], {.name = "holder"});
+  left.inside.Wait();
+  SleepJiffies(3);  // the CPU is idle by now
+  actors[1].body = TakeDown;
+  crew.Spawn(actors[1], {.name = "down", .cpu = 0});
+  actors[2].body = WaitNormal;
+  crew.Spawn(actors[2], {.name = "normal", .cpu = 1});
+  actors[3].body = WaitExpedited;
+  crew.Spawn(actors[3], {.name = "expedited", .cpu = 1});
+  SleepJiffies(40);
+  SIPI_ASSERT(left.passed.Load(std::memory_order_seq_cst) == 0);
+  left.go.Complete(kernel);
+  crew.Join();
+  SIPI_ASSERT(left.passed.Load(std::memory_order_seq_cst) == 2);
+  // Nothing of the CPU that has gone is waited for.
+  rcu::Synchronize(kernel);
+  rcu::SynchronizeExpedited(kernel);
+  SIPI_ASSERT(CpuUp(kernel, kMover, abi::CpuhpState::kOnline) == Error::kNone);
+  rcu::Synchronize(kernel);
+}
+
+void NoteBootStage(Kernel& kernel, BootStage stage) {
+  constexpr uint64_t kNumber = 10;
+  if (kernel.params->scenario != abi::Scenario::kCases ||
+      kernel.params->scenario_value != kNumber) {
+    return;
+  }
+  if (stage == BootStage::kClockKnown) {
+    kernel.case_data = AllocateArray<BootStages>(kernel, 1);
+  }
+  auto& stages = *static_cast<BootStages*>(kernel.case_data);
+  CountedHead(&heads)[kEarlyCallbacks] = stages.heads[static_cast<size_t>(stage)];
+  // Nobody can be in the way yet: this returns by itself, or never.
+  rcu::Synchronize(kernel);
+  rcu::SynchronizeExpedited(kernel);
+  for (CountedHead& head : heads) rcu::Call(kernel, head, CountRun);
+  if (stage < BootStage::kThreadsUp) {
+    for (CountedHead& head : heads) SIPI_ASSERT(RunsOf(head) == 0);
+  }
+  if (stage == BootStage::kThreadsUp) {
+    SpawnThread(kernel, {.name = "early", .function = DuringBringUp, .argument = &stages});
+  }
+}
+
+void CaseBootStages(Kernel& kernel) {
+  auto& stages = *static_cast<BootStages*>(kernel.case_data);
+  stages.stop.Store(1, std::memory_order_seq_cst);
+  stages.during_over.Wait();
+  SIPI_ASSERT(stages.during_rounds != 0);
+  rcu::Synchronize(kernel);
+  rcu::SynchronizeExpedited(kernel);
+  rcu::Barrier(kernel);
+  for (auto& stage : stages.heads) {
+    for (CountedHead& head : stage) SIPI_ASSERT(RunsOf(head) == 1);
+  }
+}
+
+}  // namespace sipi
