@@ -17,6 +17,7 @@ void sipi_sim_fiber_start();
                                                   size_t size);
 [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack_save, const void** bottom_old,
                                                    size_t* size_old);
+[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, size_t size);
 [[gnu::weak]] void* __tsan_get_current_fiber();
 [[gnu::weak]] void* __tsan_create_fiber(unsigned flags);
 [[gnu::weak]] void __tsan_destroy_fiber(void* fiber);
@@ -32,6 +33,21 @@ void DropContext(platform::Context& context) {
     __tsan_destroy_fiber(context.fiber);
   }
   context = platform::Context();
+}
+
+void LeaveContextForGood(platform::Context& to) {
+  if (__tsan_switch_to_fiber != nullptr) __tsan_switch_to_fiber(to.fiber, 0);
+  if (__sanitizer_start_switch_fiber != nullptr) {
+    // Null: AddressSanitizer gives back what it keeps for the frames that are left.
+    __sanitizer_start_switch_fiber(nullptr, to.stack, to.stack_bytes);
+  }
+  void* nowhere = nullptr;
+  sipi_sim_switch(&nowhere, to.stack_pointer);
+  __builtin_unreachable();
+}
+
+void ForgetFrames(const void* stack) {
+  if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(stack, kStackBytes);
 }
 
 }  // namespace sipi::threads
@@ -67,6 +83,7 @@ void InitContext(Context& context, void* stack, void (*entry)(void*), void* argu
   context.argument = argument;
   context.stack = stack;
   context.stack_bytes = threads::kStackBytes;
+  threads::ForgetFrames(stack);
   if (__tsan_create_fiber != nullptr) context.fiber = __tsan_create_fiber(0);
   // The frame that sipi_sim_switch takes down: R15 to RBX, RBP, the return address; above it a word
   // that aligns the stack for the call (psABI, 3.2.2).
@@ -84,6 +101,11 @@ void InitContext(Context& context, void* stack, void (*entry)(void*), void* argu
 }
 
 void SwitchContext(Context& from, Context& to) {
+  if (from.stack == nullptr) {
+    // What a CPU booted on has become a thread, which has not been away from here yet.
+    from.stack = threads::Here().boot_stack;
+    from.stack_bytes = threads::kStackBytes;
+  }
   if (__tsan_switch_to_fiber != nullptr) {
     if (from.fiber == nullptr) from.fiber = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(to.fiber, 0);

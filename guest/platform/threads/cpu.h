@@ -48,6 +48,11 @@ void Kick(Cpu& cpu);
 void SendInterrupt(Cpu& cpu, Vector vector);
 // Gives back what a sanitizer keeps for a context that will not be entered any more.
 void DropContext(platform::Context& context);
+// Enters `to`; the running context is not entered again.
+[[noreturn]] void LeaveContextForGood(platform::Context& to);
+// The stack is about to be used anew, or given back: AddressSanitizer must not hold its memory for
+// the frames of a context that was left for good.
+void ForgetFrames(const void* stack);
 // Back to the host thread's own stack; never comes back.
 [[noreturn]] void LeaveForGood(Cpu& cpu);
 

@@ -70,7 +70,10 @@ Machine::Machine(Options options) : options_(std::move(options)) {}
 
 Machine::~Machine() {
   if (memory_ != nullptr) munmap(memory_, options_.memory_bytes);
-  for (std::byte* stack : stacks_) munmap(stack, kStackBytes);
+  for (std::byte* stack : stacks_) {
+    ForgetFrames(stack);
+    munmap(stack, kStackBytes);
+  }
 }
 
 std::unique_ptr<Machine> Machine::Create(Options options, std::string* error) {
@@ -174,11 +177,7 @@ void Machine::Finish(uint32_t code) {
   for (const std::unique_ptr<Cpu>& cpu : cpus_) Kick(*cpu);
 }
 
-void LeaveForGood(Cpu& cpu) {
-  platform::Context nowhere;
-  platform::SwitchContext(nowhere, cpu.host);
-  __builtin_unreachable();
-}
+void LeaveForGood(Cpu& cpu) { LeaveContextForGood(cpu.host); }
 
 }  // namespace sipi::threads
 
