@@ -8,10 +8,6 @@
 namespace sipi {
 namespace {
 
-platform::Deadline CallDeadline(Kernel& kernel) {
-  return platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} * 1000);
-}
-
 void Do(PerCpu& self, CallFunction function) {
   switch (function) {
     case CallFunction::kNone:
@@ -32,7 +28,7 @@ void WaitForAnswers(PerCpu& self) {
   while (before != 0) {
     const bool all = WaitFor(
         self, kernel.call_pending.Ref(), [](uint32_t value) { return value == 0; },
-        CallDeadline(kernel), abi::WaitMode::kHalt);
+        WaitedForEver(kernel), abi::WaitMode::kHalt);
     if (all) return;
     const uint32_t now = kernel.call_pending.Load(std::memory_order_seq_cst);
     SIPI_ASSERT(now != before);  // some CPU answered, or nobody ever will

@@ -24,15 +24,23 @@ void AnswerOnTheWayDown(PerCpu& self);
 // Programs the running CPU's cache attributes, and is charged for it.
 void SetUpCaches();
 
+// When a wait for another CPU that is up counts as one for ever, which is a panic and never a
+// result. So it has nothing to do with how long an AP may take to come (handshake_timeout_ms), and
+// is generous: where CPUs share the cores of a busy host, each of them may be away for as long as
+// the host likes, and as many as there are may have their turn before the one that is waited for.
+inline platform::Deadline WaitedForEver(Kernel& kernel) {
+  constexpr uint64_t kBaseUs = 60'000'000;
+  constexpr uint64_t kPerCpuUs = 1'000'000;
+  return platform::DeadlineInUs(kBaseUs + kernel.params->cpu_count * kPerCpuUs);
+}
+
 // Takes a spinlock for a handful of instructions. With fewer cores than CPUs the holder may not be
 // running, so a CPU that waits spins for a moment and then lets others run. Bounded: a holder that
 // never leaves is a panic.
 inline void LockShort(Kernel& kernel, platform::Atomic<uint32_t>& lock) {
   constexpr uint32_t kSpinUs = 20;
   if (lock.Exchange(1, std::memory_order_acquire) == 0) return;
-  // As many holders as there are CPUs may come before this one.
-  const auto deadline = platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} *
-                                               1000 * (kernel.params->cpu_count / 64 + 1));
+  const platform::Deadline deadline = WaitedForEver(kernel);
   do {
     const auto free = [](uint32_t value) { return value == 0; };
     SIPI_ASSERT(platform::SpinPolitely(lock.Ref(), free, kSpinUs, deadline));

@@ -143,7 +143,8 @@ TEST_P(OnEachMachine, ReadersAreMeasured) {
 }
 
 TEST_P(OnEachMachine, CallRcuRunsEveryCallbackOnce) {
-  const Result result = SipiJson({"rcu", "callrcu", Machine(), "--cpus=2", "--callbacks=200", "--seconds=1"});
+  const Result result =
+      SipiJson({"rcu", "callrcu", Machine(), "--cpus=2", "--callbacks=200", "--seconds=1"});
   ASSERT_EQ(result.finished.status, 0) << result.finished.out << result.finished.err;
   ASSERT_EQ(result.file["rows"].size(), 3u);
   for (const json& row : result.file["rows"]) {

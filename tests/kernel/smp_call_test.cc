@@ -144,6 +144,37 @@ TEST(StopMachine, NobodyMovesWhileTheFunctionRuns) {
   });
 }
 
+// As a vCPU whose host has taken its core away.
+void BeAway(void* argument) {
+  auto& calls = *static_cast<Calls*>(argument);
+  const IrqGuard off;
+  calls.steps[0].Store(1, std::memory_order_seq_cst);
+  platform::DelayUs(20'000'000);
+}
+
+// A CPU that is up and away is waited for, however short the bound is for one that is to come.
+TEST(SmpCall, ACpuThatIsAwayForLongIsWaitedFor) {
+  KernelOptions options;
+  options.cpus = 3;
+  options.knobs.handshake_timeout_ms = 1000;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    Calls& calls = NewCalls(kernel);
+    const auto away = [](uint32_t step) { return step != 0; };
+    for (const bool stops : {false, true}) {
+      calls.steps[0].Store(0, std::memory_order_seq_cst);
+      SpawnThread(kernel, {.name = "away", .function = BeAway, .argument = &calls, .cpu = 2});
+      EXPECT_TRUE(platform::SpinUntil(calls.steps[0].Ref(), away, platform::DeadlineInUs(100'000)));
+      if (stops) {
+        StopMachine(kernel, CpuNumber(1), CountCall, &calls);
+      } else {
+        EXPECT_TRUE(CallFunctionSingle(kernel, CpuNumber(2), CountCall, &calls, /*wait=*/true));
+      }
+    }
+    EXPECT_EQ(calls.runs.Load(std::memory_order_seq_cst), 2u);
+  });
+}
+
 void NoteStopper(void* argument) {
   auto& calls = *static_cast<Calls*>(argument);
   EXPECT_EQ(CurrentThread()->priority, Priority::kStop);

@@ -13,15 +13,10 @@ constexpr uint32_t kSliceUs = 20;
 
 bool NotQueued(uint32_t queued) { return queued == 0; }
 
-platform::Deadline CallDeadline(Kernel& kernel) {
-  return platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} * 1000 *
-                                (kernel.params->cpu_count / 64 + 1));
-}
-
 // Until the entry's function has run. Interrupts are on, so that calls to this CPU go on.
 void WaitFor(Kernel& kernel, CallEntry& entry) {
   SIPI_ASSERT(
-      platform::SpinPolitely(entry.queued.Ref(), NotQueued, kSliceUs, CallDeadline(kernel)));
+      platform::SpinPolitely(entry.queued.Ref(), NotQueued, kSliceUs, WaitedForEver(kernel)));
 }
 
 // False: the list is closed.

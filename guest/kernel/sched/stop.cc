@@ -30,10 +30,9 @@ constexpr uint32_t kSliceUs = 20;
 
 // Waits for the phase after `seen`. Bounded by the CPUs, each of which has to reach its stopper.
 uint32_t NextPhase(Kernel& kernel, StopState& stop, uint32_t seen) {
-  const auto deadline = platform::DeadlineInUs(uint64_t{kernel.knobs().handshake_timeout_ms} *
-                                               1000 * (kernel.params->cpu_count / 64 + 1));
   SIPI_ASSERT(platform::SpinPolitely(
-      stop.phase.Ref(), [seen](uint32_t phase) { return phase != seen; }, kSliceUs, deadline));
+      stop.phase.Ref(), [seen](uint32_t phase) { return phase != seen; }, kSliceUs,
+      WaitedForEver(kernel)));
   return stop.phase.Load(std::memory_order_acquire);
 }
 
