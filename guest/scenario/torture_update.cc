@@ -194,7 +194,9 @@ TortureUpdate RandomUpdate(Random& random) {
 void SpawnFakeWriters(Torture& torture) {
   constexpr uint32_t kStream = 0x60000;
   constexpr uint32_t kFakeWriters = 4;  // rcutorture: nfakewriters
-  for (uint32_t i = 0; i < kFakeWriters; ++i) {
+  const uint32_t asked = torture.kernel->params->scenario_knobs.writers;
+  const uint32_t count = asked != 0 ? asked : kFakeWriters;
+  for (uint32_t i = 0; i < count; ++i) {
     auto& writer = MakeActor<FakeWriter>(torture, kStream + i, FakeWrite);
     writer.head.torture = &torture;
     writer.head.done = &writer.called;

@@ -193,6 +193,9 @@ TEST(ServiceFlags, RcuTorture) {
   EXPECT_GT(line.checked.config.time_limit_ms, 90'000);
   EXPECT_EQ(Parse({"rcu", "torture"}).checked.config.scenario_knobs.duration_ms, 60'000u);
   EXPECT_EQ(Parse({"rcu", "torture", "--cpus=1"}).checked.config.scenario_knobs.onoff, 0);
+  EXPECT_EQ(line.checked.config.scenario_knobs.readers, 1u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.writers, 4u);
+  EXPECT_EQ(Parse({"rcu", "ref", "--cpus=8"}).checked.config.scenario_knobs.readers, 6u);
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "torture", "--cpus=1", "--onoff=on"}), "--onoff: "));
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "torture", "--seconds=0"}), "--seconds: "));
 }
@@ -202,7 +205,8 @@ TEST(ServiceFlags, CallRcuRunsEachPinning) {
   const CommandLine line = Parse({"rcu", "callrcu", "--pinning=at-start", "--callbacks=5"});
   EXPECT_EQ(line.pinnings, std::vector{abi::WorkerPinning::kAtStart});
   EXPECT_EQ(line.checked.config.scenario_knobs.measurements, 5u);
-  EXPECT_EQ(line.checked.config.scenario_knobs.duration_ms, 5'000u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.duration_ms, 10'000u);
+  EXPECT_EQ(line.checked.config.scenario_knobs.queue_ms, 5'000u);
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "callrcu", "--pinning=never"}), "--pinning: "));
 }
 

@@ -97,6 +97,21 @@ INSTANTIATE_TEST_SUITE_P(
         Setting{.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 4},
         Setting{.cpus = 4, .flavour = kNonPreemptible, .fanout = 2, .fanout_leaf = 2, .seed = 5}));
 
+TEST(Torture, HasAsManyFakeWritersAsAreAskedFor) {
+  const auto waits = [](uint32_t writers) {
+    KernelOptions options;
+    options.cpus = 4;
+    options.scenario.writers = writers;
+    options.scenario.duration_ms = 100;
+    const ScenarioRun run = RunScenario(options, RunTorture);
+    ExpectSuccess(run);
+    uint64_t sum = 0;
+    for (const uint64_t each : run.counters.updates_by_kind) sum += each;
+    return sum;
+  };
+  EXPECT_GT(waits(12), 2 * waits(1));
+}
+
 TEST(Torture, TheSameSeedGivesTheSameRun) {
   const ScenarioRun a = Torment({.cpus = 4, .seed = 7, .duration_ms = 60});
   const ScenarioRun b = Torment({.cpus = 4, .seed = 7, .duration_ms = 60});

@@ -71,7 +71,8 @@ constexpr ServiceFlag kScaleFlags[] = {
     {"--measurements", &R::measurements, "N", "of each writer at least, 1 to 10000 (default 100)"},
 };
 constexpr ServiceFlag kRefFlags[] = {
-    {"--readers", &R::readers, "N", "threads that read (nreaders; default one)"},
+    {"--readers", &R::readers, "N",
+     "threads that read (nreaders; default three quarters of the CPUs)"},
     {"--rounds", &R::rounds, "N", "points to measure (nruns; default 30)"},
 };
 constexpr ServiceFlag kCallRcuFlags[] = {
@@ -267,9 +268,14 @@ absl::Status SetSmt(const RawServices& raw, RunConfig& config) {
   return SetNumber("--to", raw.to, 1, most - 1, knobs.smt_threads);
 }
 
-absl::Status SetWriters(const RawServices& raw, uint64_t max, abi::ScenarioKnobs& knobs) {
-  RETURN_IF_ERROR(SetNumber("--writers", raw.writers, 1, max, knobs.writers));
-  return SetNumber("--readers", raw.readers, 1, 100'000, knobs.readers);
+// Each costs the guest a stack.
+constexpr uint64_t kMostReaders = 10'000;
+constexpr uint64_t kMostTortureThreads = 10'000;
+
+absl::Status SetWriters(const RawServices& raw, uint64_t most_writers, uint64_t most_readers,
+                        abi::ScenarioKnobs& knobs) {
+  RETURN_IF_ERROR(SetNumber("--writers", raw.writers, 1, most_writers, knobs.writers));
+  return SetNumber("--readers", raw.readers, 1, most_readers, knobs.readers);
 }
 
 absl::Status SetSeconds(const RawServices& raw, uint32_t otherwise, abi::ScenarioKnobs& knobs) {
@@ -287,7 +293,11 @@ absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
     if (raw.onoff == "on") return FlagError("--onoff", "one CPU cannot go off; give --cpus=2");
     knobs.onoff = 0;
   }
-  return SetWriters(raw, 100'000, knobs);
+  RETURN_IF_ERROR(SetWriters(raw, kMostTortureThreads, kMostTortureThreads, knobs));
+  // The guest's own defaults, said so that the report can name them.
+  if (knobs.readers == 0) knobs.readers = std::max(config.cpus, 2u) - 1;
+  if (knobs.writers == 0) knobs.writers = 4;
+  return absl::OkStatus();
 }
 
 // What `use` asks for, but for what all of them have.
@@ -307,12 +317,14 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
         return FlagError("--async", "call_rcu has no expedited form; give one of the two");
       }
       RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
-      return SetWriters(raw, config.cpus, knobs);
+      return SetWriters(raw, config.cpus, kMostReaders, knobs);
     case ServiceUse::kRcuRef:
       config.scenario = abi::Scenario::kRefScale;
       knobs.rounds = 30;
       RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, 1'000, knobs.rounds));
-      return SetWriters(raw, config.cpus, knobs);
+      RETURN_IF_ERROR(SetWriters(raw, config.cpus, kMostReaders, knobs));
+      if (knobs.readers == 0) knobs.readers = std::max(config.cpus / 2 + config.cpus / 4, 1u);
+      return absl::OkStatus();
     case ServiceUse::kCallRcu:
       config.scenario = abi::Scenario::kCallRcu;
       knobs.measurements = 10'000;
