@@ -2,8 +2,10 @@
 
 #include "guest/kernel/alloc.h"
 #include "guest/kernel/call.h"
+#include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/smp_call.h"
+#include "guest/kernel/sched/time.h"
 #include "guest/scenario/scenario.h"
 
 namespace sipi {
@@ -26,6 +28,32 @@ void CallHere(void* argument) {
   PerCpu& self = platform::ThisCpu();
   call.called_on = self.cpu.value;
   rcu::Call(*self.kernel, call.head, CountRun);
+}
+
+// A reader on the last CPU, held for some jiffies.
+struct LastReader {
+  Completion inside;
+  platform::Atomic<uint32_t> reads{0};
+};
+
+void HoldForJiffies(void* argument) {
+  auto& reader = *static_cast<LastReader*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  rcu::ReadLock();
+  reader.reads.Store(1, std::memory_order_seq_cst);
+  reader.inside.Complete(kernel);
+  platform::DelayUs(static_cast<uint32_t>(5 * JiffyNs(kernel) / 1000));
+  reader.reads.Store(0, std::memory_order_seq_cst);
+  rcu::ReadUnlock();
+}
+
+void ReaderIsWaitedFor(Kernel& kernel, uint32_t cpu, void (*wait)(Kernel&)) {
+  auto& reader = *AllocateArray<LastReader>(kernel, 1);
+  SpawnThread(kernel,
+              {.name = "reader", .function = HoldForJiffies, .argument = &reader, .cpu = cpu});
+  reader.inside.Wait();
+  wait(kernel);
+  SIPI_ASSERT(reader.reads.Load(std::memory_order_seq_cst) == 0);
 }
 
 bool Expedites(Kernel& kernel) {
@@ -80,14 +108,14 @@ void CaseHole(Kernel& kernel) {
     SIPI_ASSERT(served == (cpu != kHole));
     SIPI_ASSERT(calls[cpu].called_on == (served ? cpu : ~0u));
   }
-  CallEach(kernel.percpu(kBootCpu));
-  SIPI_ASSERT(kernel.result->ipi_answers == cpus - 2);  // all but the hole and the caller
-  rcu::Synchronize(kernel);
-  rcu::SynchronizeExpedited(kernel);
   rcu::Barrier(kernel);
   for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
     SIPI_ASSERT(RunsOf(calls[cpu].head) == (cpu != kHole ? 1u : 0u));
   }
+  CallEach(kernel.percpu(kBootCpu));
+  SIPI_ASSERT(kernel.result->ipi_answers == cpus - 2);  // all but the hole and the caller
+  ReaderIsWaitedFor(kernel, cpus - 1, rcu::Synchronize);
+  ReaderIsWaitedFor(kernel, cpus - 1, rcu::SynchronizeExpedited);
 }
 
 void CaseNesting(Kernel& kernel) {

@@ -1,5 +1,7 @@
 // The cases in which steps of the hotplug table do something, or fail.
 #include "guest/kernel/alloc.h"
+#include "guest/kernel/call.h"
+#include "guest/kernel/rcu/gp_seq.h"
 #include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/cases.h"
@@ -67,6 +69,11 @@ Error QueueAndDie(PerCpu& self, CpuNumber) {
   for (CountedHead& head : left.heads) rcu::Call(*self.kernel, head, CountRun);
   left.queued.Store(1, std::memory_order_seq_cst);
   left.queued_event.Complete(*self.kernel);
+  // The barrier shall have looked at the other CPUs, which have no callbacks yet, before these move.
+  const auto runs = [](uint64_t seq) { return rcu::SeqState(seq) != 0; };
+  SIPI_ASSERT(platform::SpinPolitely(self.kernel->rcu->barrier_seq.Ref(), runs, 100,
+                                     WaitedForEver(*self.kernel)));
+  platform::DelayUs(5'000);
   return Error::kNone;
 }
 
