@@ -112,6 +112,11 @@ void CaseHole(Kernel& kernel) {
   for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
     SIPI_ASSERT(RunsOf(calls[cpu].head) == (cpu != kHole ? 1u : 0u));
   }
+  // The last CPU's alone: nobody else's make the barrier wait.
+  auto& alone = *AllocateArray<HoleCall>(kernel, 1);
+  SIPI_ASSERT(CallFunctionSingle(kernel, CpuNumber(cpus - 1), CallHere, &alone, true));
+  rcu::Barrier(kernel);
+  SIPI_ASSERT(RunsOf(alone.head) == 1);
   CallEach(kernel.percpu(kBootCpu));
   SIPI_ASSERT(kernel.result->ipi_answers == cpus - 2);  // all but the hole and the caller
   ReaderIsWaitedFor(kernel, cpus - 1, rcu::Synchronize);

@@ -73,7 +73,7 @@ Error QueueAndDie(PerCpu& self, CpuNumber) {
   const auto runs = [](uint64_t seq) { return rcu::SeqState(seq) != 0; };
   SIPI_ASSERT(platform::SpinPolitely(self.kernel->rcu->barrier_seq.Ref(), runs, 100,
                                      WaitedForEver(*self.kernel)));
-  platform::DelayUs(5'000);
+  platform::DelayUs(30'000);
   return Error::kNone;
 }
 
