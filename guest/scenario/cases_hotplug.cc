@@ -69,7 +69,7 @@ Error QueueAndDie(PerCpu& self, CpuNumber) {
   for (CountedHead& head : left.heads) rcu::Call(*self.kernel, head, CountRun);
   left.queued.Store(1, std::memory_order_seq_cst);
   left.queued_event.Complete(*self.kernel);
-  // The barrier shall have looked at the other CPUs, which have no callbacks yet, before these move.
+  // The barrier shall have looked at the others, which have no callbacks yet, before these move.
   const auto runs = [](uint64_t seq) { return rcu::SeqState(seq) != 0; };
   SIPI_ASSERT(platform::SpinPolitely(self.kernel->rcu->barrier_seq.Ref(), runs, 100,
                                      WaitedForEver(*self.kernel)));

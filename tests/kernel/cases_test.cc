@@ -110,7 +110,7 @@ TEST_P(Cases, G11EveryStepFailsAndIsUndoneOnce) {
     RunConfig config = Config(3, 11);
     config.kernel.hotplug_steps = steps;
     config.kernel.rcu_expedited = 1;
-    config.scenario_knobs.rounds = GetParam() == MachineKind::kSim ? 1000 : 20;
+    config.scenario_knobs.rounds = GetParam() == MachineKind::kSim ? 1000 : 10;
     ExpectComplete(config);
   }
 }
