@@ -4,6 +4,7 @@
 #include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/kernel/sched/wait.h"
+#include "guest/scenario/random.h"
 #include "tests/kernel/rcu_fixture.h"
 
 namespace sipi {
@@ -29,23 +30,32 @@ struct Published {
   }
 };
 
-void Read(Published& shared) {
+struct ReaderThread {
+  Published* shared = nullptr;
+  Random random;
+};
+
+// Microseconds mostly; one in eight lasts several jiffies, and so grace periods' whole lives: its
+// thread is preempted in it, scans find its CPU busy, ticks come.
+void Read(Published& shared, Random& random) {
+  const uint32_t look_every_us = random.OneIn(8) ? 100 + random.Below(4'000) : 7;
   ReadLock();
   const uint32_t element = shared.current.Load(std::memory_order_acquire);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 8; ++i) {
     if (shared.Poisoned(element).Load(std::memory_order_relaxed) != 0)
       shared.too_short.FetchAdd(1, std::memory_order_relaxed);
-    platform::DelayUs(7);
+    platform::DelayUs(look_every_us);
   }
   ReadUnlock();
   shared.reads.FetchAdd(1, std::memory_order_relaxed);
 }
 
-void ReaderThread(void* argument) {
-  auto& shared = *static_cast<Published*>(argument);
+void ReadOn(void* argument) {
+  auto& self = *static_cast<ReaderThread*>(argument);
+  Published& shared = *self.shared;
   uint32_t round = 0;
   while (shared.stop.Load(std::memory_order_acquire) == 0) {
-    Read(shared);
+    Read(shared, self.random);
     CondResched();
     if (++round % 5 == 0) SleepUs(300);
   }
@@ -58,11 +68,17 @@ template <class Update>
 void ReadersAgainst(Kernel& kernel, uint32_t readers, uint32_t updates, Update update) {
   auto& shared = *AllocateArray<Published>(kernel, 1);
   shared.running.Store(readers, std::memory_order_seq_cst);
+  ReaderThread* threads = AllocateArray<ReaderThread>(kernel, readers);
   for (uint32_t i = 0; i < readers; ++i) {
+    threads[i].shared = &shared;
+    threads[i].random = Random(kernel.params->scenario_knobs.seed, i);
     SpawnThread(kernel,
-                {.name = "reader/%", .index = i, .function = ReaderThread, .argument = &shared});
+                {.name = "reader/%", .index = i, .function = ReadOn, .argument = &threads[i]});
   }
-  for (uint32_t i = 0; i < updates; ++i) {
+  // Where readers are slow, until one of them has been through.
+  constexpr uint32_t kMostUpdates = 100'000;
+  const auto unread = [&shared] { return shared.reads.Load(std::memory_order_relaxed) == 0; };
+  for (uint32_t i = 0; i < updates || (unread() && i < kMostUpdates); ++i) {
     const uint32_t old = shared.current.Load(std::memory_order_relaxed);
     const uint32_t next = (old + 1) % Published::kElements;
     shared.Poisoned(next).Store(0, std::memory_order_relaxed);
@@ -89,6 +105,12 @@ TEST_P(ReaderFlavours, NorWhereTheKthreadWakes) {
   options.kernel.rcu_normal_wake_from_gp = 1;
   ForSeeds(12, options, [](Kernel& kernel) {
     ReadersAgainst(kernel, 6, 6, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });
+  });
+}
+
+TEST_P(ReaderFlavours, NorAnExpeditedOne) {
+  ForSeeds(24, RcuOptions(5, GetParam()), [](Kernel& kernel) {
+    ReadersAgainst(kernel, 8, 24, [&] { rcu::SynchronizeExpedited(kernel); });
   });
 }
 
@@ -157,6 +179,67 @@ TEST(BlockedReaders, HoldTheGracePeriodUpUntilTheyLeave) {
     EXPECT_EQ(waiter.passed.Load(std::memory_order_seq_cst), 0u);
     held.go.Complete(kernel);
     waiter.done.Wait();
+    EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
+    held.out.Wait();
+  });
+}
+
+// The grace period waits for the CPU by now.
+bool IsWaitedFor(Kernel& kernel, CpuNumber cpu) {
+  const rcu::Data& data = rcu::DataOf(kernel, cpu);
+  return (data.leaf->qsmask.Load(std::memory_order_acquire) & data.grpmask) != 0;
+}
+
+// Loses its CPU only when the grace period runs already.
+void LateSleeper(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  ReadLock();
+  held.inside.Store(1, std::memory_order_seq_cst);
+  held.in.Complete(kernel);
+  while (!IsWaitedFor(kernel, CpuNumber(1))) platform::DelayUs(20);
+  held.go.Wait();
+  held.inside.Store(0, std::memory_order_seq_cst);
+  ReadUnlock();
+  held.out.Complete(kernel);
+}
+
+TEST(BlockedReaders, WhoLosesItsCpuInTheMiddleHoldsItUpToo) {
+  ForSeeds(20, RcuOptions(3, kRcuModes[0]), [](Kernel& kernel) {
+    auto& held = *AllocateArray<Held>(kernel, 1);
+    auto& waiter = *AllocateArray<Waiter>(kernel, 1);
+    SpawnThread(kernel, {.name = "sleeper", .function = LateSleeper, .argument = &held, .cpu = 1});
+    held.in.Wait();
+    SpawnThread(kernel, {.name = "waiter", .function = SynchronizingThread, .argument = &waiter});
+    SleepJiffies(30);
+    EXPECT_EQ(waiter.passed.Load(std::memory_order_seq_cst), 0u);
+    held.go.Complete(kernel);
+    waiter.done.Wait();
+    EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
+    held.out.Wait();
+  });
+}
+
+// A reader that keeps its CPU through many scans.
+void LongReader(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  ReadLock();
+  held.inside.Store(1, std::memory_order_seq_cst);
+  held.in.Complete(kernel);
+  const auto jiffy_us = static_cast<uint32_t>(JiffyNs(kernel) / 1000);
+  for (uint32_t i = 0; i < 40; ++i) platform::DelayUs(jiffy_us / 2);
+  held.inside.Store(0, std::memory_order_seq_cst);
+  ReadUnlock();
+  held.out.Complete(kernel);
+}
+
+TEST_P(ReaderFlavours, ScansGiveNoCreditToAReader) {
+  ForSeeds(12, RcuOptions(3, GetParam()), [](Kernel& kernel) {
+    auto& held = *AllocateArray<Held>(kernel, 1);
+    SpawnThread(kernel, {.name = "reader", .function = LongReader, .argument = &held, .cpu = 1});
+    held.in.Wait();
+    rcu::SynchronizeNormal(rcu::StateOf(kernel));
     EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
     held.out.Wait();
   });
