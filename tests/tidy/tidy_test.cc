@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
 
+#include "guest/abi/cpuhp_state.h"
 #include "tests/tidy/checks.h"
 
 namespace sipi::tidy {
@@ -75,6 +78,24 @@ TEST(Tree, SimulatorIsDeterministic) { EXPECT_EQ(AllFindings(CheckDeterminism), 
 TEST(Tree, PlatformIsNotChosenByThePreprocessor) { EXPECT_EQ(AllFindings(CheckConditionals), ""); }
 TEST(Tree, NothingIsLeftForLater) { EXPECT_EQ(AllFindings(CheckLeftovers), ""); }
 TEST(Tree, HeadersAreIncludedOnce) { EXPECT_EQ(AllFindings(CheckHeader), ""); }
+
+// docs/bringup.md lists the states that there are, each under its number and name, in their order.
+TEST(Docs, StatesOfTheBringUpTableAreTheEnumeration) {
+  std::istringstream text(ReadAll(Root() / "docs/bringup.md"));
+  std::string listed;
+  for (std::string line; std::getline(text, line);) {
+    unsigned number = 0;
+    char name[64] = {};
+    if (std::sscanf(line.c_str(), "| %u | `%63[^`]` |", &number, name) != 2) continue;
+    listed += std::to_string(number) + " " + name + "\n";
+  }
+  std::string known;
+  for (uint32_t number = 0; number < 256; ++number) {
+    const std::string name = abi::Name(static_cast<abi::CpuhpState>(number));
+    if (name != "?") known += std::to_string(number) + " " + name + "\n";
+  }
+  EXPECT_EQ(listed, known);
+}
 
 TEST(Tree, EverySourceIsBuilt) {
   EXPECT_EQ(
