@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "guest/platform/atomic_word.h"
+
 namespace sipi::platform {
 
 template <class T>
@@ -28,20 +30,6 @@ class AtomicRef {
 
  private:
   T* word_;
-};
-
-template <class T>
-class Atomic {
- public:
-  constexpr explicit Atomic(T value) : word_(value) {}
-  AtomicRef<T> Ref() { return AtomicRef<T>(word_); }
-  T Load(std::memory_order order) { return Ref().Load(order); }
-  void Store(T value, std::memory_order order) { Ref().Store(value, order); }
-  T Exchange(T value, std::memory_order order) { return Ref().Exchange(value, order); }
-  T FetchAdd(T value, std::memory_order order) { return Ref().FetchAdd(value, order); }
-
- private:
-  T word_;
 };
 
 }  // namespace sipi::platform

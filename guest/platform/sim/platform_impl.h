@@ -11,6 +11,7 @@
 #include "guest/abi/layout.h"
 #include "guest/abi/trace.h"
 #include "guest/kernel/percpu.h"
+#include "guest/platform/atomic_word.h"
 #include "guest/platform/sim/suspended.h"
 
 namespace sipi::sim {
@@ -96,20 +97,6 @@ class AtomicRef {
   }
 
   T* word_;
-};
-
-template <class T>
-class Atomic {
- public:
-  constexpr explicit Atomic(T value) : word_(value) {}
-  AtomicRef<T> Ref() { return AtomicRef<T>(word_); }
-  T Load(std::memory_order order) { return Ref().Load(order); }
-  void Store(T value, std::memory_order order) { Ref().Store(value, order); }
-  T Exchange(T value, std::memory_order order) { return Ref().Exchange(value, order); }
-  T FetchAdd(T value, std::memory_order order) { return Ref().FetchAdd(value, order); }
-
- private:
-  T word_;
 };
 
 // --- Time.
