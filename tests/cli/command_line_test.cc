@@ -156,11 +156,22 @@ TEST(CommandLine, ExhaustiveExplorationIsForTwoOrThreeCpus) {
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--fault=hang@1"}), "--fault: this one ends"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--shard=1/2"}), "--shard"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--save=x"}), "--save"));
-  EXPECT_EQ(Parse({"explore", "--replay=case.json", "--save=x"}).explore.replay_file, "case.json");
+  EXPECT_EQ(Parse({"explore", "--replay=case.json"}).explore.replay_file, "case.json");
   EXPECT_EQ(Parse({"explore", "--replay=7"}).explore.replay, 7u);
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--replay=7"}), "--replay"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", "--preemptions=1"}), "add --schedule=exhaustive"));
   EXPECT_FALSE(Parse({"explore"}).explore.exhaustive.has_value());
+}
+
+// What would be left undone without a word.
+TEST(CommandLine, ExploreRefusesFilesThatItWouldNotUse) {
+  const auto error = [](const char* a, const char* b) { return ErrorOf({"explore", a, b}); };
+  EXPECT_EQ(error("--replay=case.json", "--save=x").rfind("--save: ", 0), 0u);
+  EXPECT_EQ(error("--replay=7", "--state=x").rfind("--state: ", 0), 0u);
+  EXPECT_EQ(error("--merge=a", "--state=x").rfind("--state: ", 0), 0u);
+  EXPECT_EQ(error("--merge=a", "--save=x").rfind("--save: ", 0), 0u);
+  EXPECT_EQ(error("--merge=a", "--replay=7").rfind("--replay: ", 0), 0u);
+  EXPECT_EQ(Parse({"explore", "--replay=7", "--save=x"}).explore.save_file, "x");
 }
 
 // V2: refused before any VM is made, with the limit and its value.
