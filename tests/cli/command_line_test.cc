@@ -178,7 +178,8 @@ TEST(CommandLine, ExploreRefusesFilesThatItWouldNotUse) {
 TEST(CommandLine, RefusesCountsThatNoHostHas) {
   EXPECT_EQ(ErrorOf({"run", "--cpus=0"}), "--cpus: '0' is too small; the least is 1");
   EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus=-1"}), "--cpus: '-1' is not a number"));
-  EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus=abc"}), "--cpus: 'abc' is not a number"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus=abc"}),
+                       "--cpus: 'abc' is not a number; give one from 1 to 1024"));
   const std::string above = "is above the host's limit of 1024 vCPUs; give at most that many";
   EXPECT_EQ(ErrorOf({"run", "--cpus=1025"}), "--cpus: '1025' " + above);
   EXPECT_EQ(ErrorOf({"run", "--cpus=99999999999"}), "--cpus: '99999999999' " + above);
@@ -348,6 +349,12 @@ TEST(CommandLine, HelpHasAnExampleForEachCommand) {
     EXPECT_FALSE(Contains(line.help, "--kvm-device"));
   }
   EXPECT_TRUE(Contains(Parse({"--help"}).help, "sipi compare --cpus=32"));
+}
+
+// CLI11 takes an empty flag's neighbour for its value: of every command.
+TEST(CommandLine, NothingAfterTheEqualsSignIsNamedAtNestedCommandsToo) {
+  EXPECT_EQ(ErrorOf({"smt", "--rounds=", "--quiet"}).rfind("--rounds: nothing", 0), 0u);
+  EXPECT_EQ(ErrorOf({"rcu", "scale", "--writers=", "--quiet"}).rfind("--writers: nothing", 0), 0u);
 }
 
 TEST(CommandLine, CompareListsStrategiesAndItsBaseline) {
