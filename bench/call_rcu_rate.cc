@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/numbers.h"
 #include "bench/rcu_peer.h"
 #include "bench/threads_run.h"
 #include "guest/kernel/callrcu/call_rcu.h"
@@ -145,7 +146,9 @@ int Run(int rounds, uint64_t callbacks) {
 }  // namespace sipi::bench
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
-  const uint64_t callbacks = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 2'000'000;
-  return sipi::bench::Run(rounds, std::max<uint64_t>(callbacks, 2));
+  const std::vector<uint64_t> numbers = sipi::bench::NumbersOf(
+      argc, argv,
+      "call_rcu_rate [ROUNDS [CALLBACKS]]: the rate of call_rcu workers, beside liburcu.",
+      {{"ROUNDS", 5, 1, 1'000'000}, {"CALLBACKS", 2'000'000, 2, 1'000'000'000}});
+  return sipi::bench::Run(static_cast<int>(numbers[0]), numbers[1]);
 }

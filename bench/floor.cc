@@ -26,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench/numbers.h"
+
 namespace {
 
 constexpr uint64_t kRamBytes = 0x10000;
@@ -206,12 +208,8 @@ double MsSince(std::chrono::steady_clock::time_point& since) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long cpus = argc == 2 ? std::strtol(argv[1], nullptr, 10) : 0;
-  if (cpus < 1 || cpus > 4096) {
-    std::fprintf(stderr, "floor: give the number of vCPUs, 1 to 4096, e.g. floor 64\n");
-    return 2;
-  }
-  const auto count = static_cast<uint32_t>(cpus);
+  const auto count = static_cast<uint32_t>(sipi::bench::NumbersOf(
+      argc, argv, "floor [CPUS]: the least that any VMM must do.", {{"CPUS", 64, 1, 4096}})[0]);
   auto mark = std::chrono::steady_clock::now();
   RaiseOpenFiles(count);
   Machine machine;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/numbers.h"
 #include "vmm/machine/machine.h"
 
 extern "C" const unsigned char ipi_boot[], ipi_boot_end[], ipi_ap[], ipi_ap_end[], ipi_there[],
@@ -132,16 +133,14 @@ void Repeat(Medians& medians, uint32_t rounds, uint32_t cpus) {
   }
 }
 
-uint32_t Argument(int count, char** arguments, int index, uint32_t otherwise) {
-  if (count <= index) return otherwise;
-  return static_cast<uint32_t>(std::strtoul(arguments[index], nullptr, 10));
-}
-
 int Main(int count, char** arguments) {
-  const uint32_t repeats = Argument(count, arguments, 1, 5);
-  const uint32_t rounds = Argument(count, arguments, 2, 2000);
-  const uint32_t cpus = Argument(count, arguments, 3, 1024);
-  if (repeats == 0 || rounds == 0 || rounds > kMaxSamples || cpus < 2) Die("see bench/ipi.cc");
+  const std::vector<uint64_t> numbers = bench::NumbersOf(
+      count, arguments,
+      "ipi [REPEATS [ROUNDS [CPUS]]]: what IPIs cost, with the model's APIC and with KVM's.",
+      {{"REPEATS", 5, 1, 10'000}, {"ROUNDS", 2000, 1, kMaxSamples}, {"CPUS", 1024, 2, 4096}});
+  const auto repeats = static_cast<uint32_t>(numbers[0]);
+  const auto rounds = static_cast<uint32_t>(numbers[1]);
+  const auto cpus = static_cast<uint32_t>(numbers[2]);
   Medians medians;
   for (uint32_t i = 0; i < repeats; ++i) Repeat(medians, rounds, cpus);
   std::printf("\nmedians of %u repeats\n", repeats);

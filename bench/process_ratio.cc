@@ -121,6 +121,12 @@ void PrintTable(const std::vector<Command>& commands) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--help") == 0) {
+    std::puts(
+        "process_ratio RUNS -- NAME[@STATUS] COMMAND... -- ...: how long commands take, side by "
+        "side");
+    return 0;
+  }
   const int runs = argc > 1 ? std::atoi(argv[1]) : 0;
   if (runs < 1) Usage("RUNS must be 1 or more");
   std::vector<Command> commands = ParseCommands(argc, argv);

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/numbers.h"
 #include "bench/rcu_peer.h"
 #include "bench/threads_run.h"
 #include "guest/kernel/rcu/read_side.h"
@@ -34,9 +35,12 @@ struct Subject {
   double look_up_ns = 1e9;
 };
 
+constexpr uint64_t kRounds = 15;
+constexpr uint64_t kLog2Operations = 20;
+
 struct Plan {
-  int rounds = 15;
-  uint64_t operations = uint64_t{1} << 20;
+  int rounds = 0;
+  uint64_t operations = 0;
   std::vector<Subject> subjects;
   uint64_t sum = 0;  // so that nothing is computed in vain
 };
@@ -150,7 +154,11 @@ int Run() {
 
 int main(int argc, char** argv) {
   using sipi::bench::g_plan;
-  if (argc > 1) g_plan.rounds = std::max(1, std::atoi(argv[1]));
-  if (argc > 2) g_plan.operations = uint64_t{1} << std::clamp(std::atoi(argv[2]), 0, 30);
+  const std::vector<uint64_t> numbers = sipi::bench::NumbersOf(
+      argc, argv, "rcu_read [ROUNDS [LOG2-OPERATIONS]]: the cost of RCU's readers, beside liburcu.",
+      {{"ROUNDS", sipi::bench::kRounds, 1, 1'000'000},
+       {"LOG2-OPERATIONS", sipi::bench::kLog2Operations, 0, 30}});
+  g_plan.rounds = static_cast<int>(numbers[0]);
+  g_plan.operations = uint64_t{1} << numbers[1];
   return sipi::bench::Run();
 }

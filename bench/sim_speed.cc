@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "bench/numbers.h"
 #include "vmm/machine/run.h"
 #include "vmm/timeline/analysis.h"
 
@@ -75,11 +76,12 @@ int Measure(uint32_t cpus, uint32_t runs) {
 }  // namespace sipi
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int index, uint32_t otherwise) {
-    return argc > index ? static_cast<uint32_t>(std::strtoul(argv[index], nullptr, 10)) : otherwise;
-  };
-  const uint32_t max_cpus = argument(1, 8192);
-  const uint32_t runs = std::max(argument(2, 5), 1u);
+  const std::vector<uint64_t> numbers = sipi::bench::NumbersOf(
+      argc, argv,
+      "sim_speed [MAX-CPUS [RUNS]]: host time of a simulated bring-up of 64 CPUs, 128, ...",
+      {{"MAX-CPUS", 8192, 64, 32'000}, {"RUNS", 5, 1, 1'000'000}});
+  const auto max_cpus = static_cast<uint32_t>(numbers[0]);
+  const auto runs = static_cast<uint32_t>(numbers[1]);
   std::printf(
       "  CPUs    virtual ms    host ms   (best)     events  ns/event    us/CPU   peak MiB\n");
   for (uint32_t cpus = 64; cpus <= max_cpus; cpus *= 2) {

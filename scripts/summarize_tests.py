@@ -9,12 +9,15 @@ and a program that ended badly without saying which case failed (a crash, a time
 import collections
 import json
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
 Case = collections.namedtuple("Case", "name result reason")
 SUITES_ON_KVM = ("kvm", "e2e", "bench")
+# What tests say that skip themselves for want of KVM.
+NO_KVM = re.compile(r"/dev/kvm|no KVM")
 
 
 def test_name(text):
@@ -74,6 +77,19 @@ def read_cases(build_dir):
     return cases
 
 
+def kvm_line(on_kvm):
+    """How many of the tests that need KVM ran, and whether it was KVM that the others lacked."""
+    skipped = [case for case in on_kvm if case.result == "skipped"]
+    lacking = sum(NO_KVM.search(case.reason) is not None for case in skipped)
+    line = f"{len(on_kvm) - len(skipped)} tests ran on KVM"
+    if lacking:
+        line += f", {lacking} were skipped since KVM cannot be used here"
+    if len(skipped) > lacking:
+        line += f", {len(skipped) - lacking} for other reasons (above)" if lacking else (
+            f", {len(skipped)} were skipped for other reasons than KVM (above)")
+    return line
+
+
 def print_summary(by_suite):
     """Prints everything but the last line."""
     for suite, cases in sorted(by_suite.items()):
@@ -87,9 +103,7 @@ def print_summary(by_suite):
     for case in everything:
         if case.result == "failed":
             print(f"failed: {case.name} {case.reason}".rstrip())
-    on_kvm = [case for suite in SUITES_ON_KVM for case in by_suite.get(suite, ())]
-    ran = sum(case.result != "skipped" for case in on_kvm)
-    print(f"{ran} tests ran on KVM, {len(on_kvm) - ran} that need it were skipped")
+    print(kvm_line([case for suite in SUITES_ON_KVM for case in by_suite.get(suite, ())]))
 
 
 def main():

@@ -156,18 +156,30 @@ TEST(CommandLine, ExhaustiveExplorationIsForTwoOrThreeCpus) {
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--fault=hang@1"}), "--fault: this one ends"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--shard=1/2"}), "--shard"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--save=x"}), "--save"));
-  EXPECT_EQ(Parse({"explore", "--replay=case.json", "--save=x"}).explore.replay_file, "case.json");
+  EXPECT_EQ(Parse({"explore", "--replay=case.json"}).explore.replay_file, "case.json");
   EXPECT_EQ(Parse({"explore", "--replay=7"}).explore.replay, 7u);
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--replay=7"}), "--replay"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", "--preemptions=1"}), "add --schedule=exhaustive"));
   EXPECT_FALSE(Parse({"explore"}).explore.exhaustive.has_value());
 }
 
+// What would be left undone without a word.
+TEST(CommandLine, ExploreRefusesFilesThatItWouldNotUse) {
+  const auto error = [](const char* a, const char* b) { return ErrorOf({"explore", a, b}); };
+  EXPECT_EQ(error("--replay=case.json", "--save=x").rfind("--save: ", 0), 0u);
+  EXPECT_EQ(error("--replay=7", "--state=x").rfind("--state: ", 0), 0u);
+  EXPECT_EQ(error("--merge=a", "--state=x").rfind("--state: ", 0), 0u);
+  EXPECT_EQ(error("--merge=a", "--save=x").rfind("--save: ", 0), 0u);
+  EXPECT_EQ(error("--merge=a", "--replay=7").rfind("--replay: ", 0), 0u);
+  EXPECT_EQ(Parse({"explore", "--replay=7", "--save=x"}).explore.save_file, "x");
+}
+
 // V2: refused before any VM is made, with the limit and its value.
 TEST(CommandLine, RefusesCountsThatNoHostHas) {
   EXPECT_EQ(ErrorOf({"run", "--cpus=0"}), "--cpus: '0' is too small; the least is 1");
   EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus=-1"}), "--cpus: '-1' is not a number"));
-  EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus=abc"}), "--cpus: 'abc' is not a number"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--cpus=abc"}),
+                       "--cpus: 'abc' is not a number; give one from 1 to 1024"));
   const std::string above = "is above the host's limit of 1024 vCPUs; give at most that many";
   EXPECT_EQ(ErrorOf({"run", "--cpus=1025"}), "--cpus: '1025' " + above);
   EXPECT_EQ(ErrorOf({"run", "--cpus=99999999999"}), "--cpus: '99999999999' " + above);
@@ -337,6 +349,12 @@ TEST(CommandLine, HelpHasAnExampleForEachCommand) {
     EXPECT_FALSE(Contains(line.help, "--kvm-device"));
   }
   EXPECT_TRUE(Contains(Parse({"--help"}).help, "sipi compare --cpus=32"));
+}
+
+// CLI11 takes an empty flag's neighbour for its value: of every command.
+TEST(CommandLine, NothingAfterTheEqualsSignIsNamedAtNestedCommandsToo) {
+  EXPECT_EQ(ErrorOf({"smt", "--rounds=", "--quiet"}).rfind("--rounds: nothing", 0), 0u);
+  EXPECT_EQ(ErrorOf({"rcu", "scale", "--writers=", "--quiet"}).rfind("--writers: nothing", 0), 0u);
 }
 
 TEST(CommandLine, CompareListsStrategiesAndItsBaseline) {

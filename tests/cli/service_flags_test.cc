@@ -46,6 +46,32 @@ TEST(ServiceFlags, AKernelFlagOrItsScenarioBringsThem) {
             5'000);
 }
 
+// A guest with a scenario that needs the services, and without them, would fault.
+TEST(ServiceFlags, NoCommandLeavesAScenarioWithoutWhatItNeeds) {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"run"},
+                                                  {"compare"},
+                                                  {"params", "--out=x"},
+                                                  {"smt", "--topology=threads=2"},
+                                                  {"rcu", "scale"},
+                                                  {"rcu", "ref"},
+                                                  {"rcu", "callrcu"},
+                                                  {"rcu", "torture"}}) {
+    for (const std::string scenario : {"smpboot", "print", "ipi-all", "hotplug"}) {
+      std::vector<std::string> args = command;
+      args.push_back("--scenario=" + scenario);
+      const absl::StatusOr<CommandLine> line = ParseCommandLine(args, Host);
+      const std::string what = command[0] + " " + scenario;
+      if (!line.ok()) {
+        EXPECT_EQ(line.status().message().substr(0, 12), "--scenario: ") << what;
+        continue;
+      }
+      const RunConfig& config = line->checked.config;
+      EXPECT_EQ(config.kernel.services, config.scenario >= abi::Scenario::kHotplug ? 1 : 0) << what;
+    }
+  }
+  EXPECT_EQ(Parse({"params", "--scenario=hotplug", "--out=x"}).checked.config.kernel.services, 1);
+}
+
 TEST(ServiceFlags, EveryKnobArrives) {
   const RunConfig config = Parse({"run",
                                   "--cpus=8",

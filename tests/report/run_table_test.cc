@@ -73,6 +73,44 @@ TEST(RunTable, SaysWhatCameOfEachSecondTry) {
   EXPECT_THAT(text, Not(HasSubstr("CPU 1 (APIC ID 2) was brought up")));
 }
 
+TEST(RunTable, NamesTheStepThatFailed) {
+  RecordBuilder run(4);
+  for (const uint32_t cpu : {0u, 2u}) run.Online(cpu);
+  using abi::CpuhpState;
+  const auto fails = [&run](int64_t t_us, uint16_t cpu, CpuhpState state) {
+    run.At(t_us, 0, abi::TraceEvent::kStepFailed, cpu, static_cast<uint32_t>(state));
+  };
+  fails(10, 1, static_cast<CpuhpState>(234));
+  fails(15, 1, CpuhpState::kBringupCpu);  // since the AP's has failed
+  fails(20, 2, CpuhpState::kBringupCpu);
+  fails(30, 3, CpuhpState::kKickAp);
+  run.At(35, 0, abi::TraceEvent::kRetry, 3, 3);
+  fails(40, 3, CpuhpState::kApOnlineIdle);
+  RunRecord record = run.Take();
+  record.outcome = Outcome::kPartial;
+  for (const uint32_t cpu : {1u, 3u}) {
+    record.cpus[cpu].error = static_cast<uint32_t>(abi::GuestError::kStepFailed);
+  }
+  record.cpus[3].retried = true;
+  record.cpus[3].first_error = static_cast<uint32_t>(abi::GuestError::kStepFailed);
+  const std::string text = RunTable(record);
+  EXPECT_THAT(text, HasSubstr("CPU 1 (APIC ID 2) is not online: handshake dead, state offline, "
+                              "cpuhp step sched:active failed\n"));
+  EXPECT_THAT(text, HasSubstr("CPU 3 (APIC ID 6) was brought up once more: first cpuhp step "
+                              "cpu:kick_ap failed, then cpuhp step ap:online-idle failed\n"));
+}
+
+// Names and numbers of any length: one column each.
+TEST(RunTable, CountersStandInTwoColumns) {
+  RunRecord record = SerialRun();
+  record.counters = {{"exits", 1'234'567'890}, {"exits.irq_window_of_some_kind", 7}, {"ipis", 12}};
+  EXPECT_THAT(RunTable(record), HasSubstr("\ncounter                             value\n"
+                                          "-----------------------------  ----------\n"
+                                          "exits                          1234567890\n"
+                                          "exits.irq_window_of_some_kind           7\n"
+                                          "ipis                                   12\n"));
+}
+
 TEST(RunTable, SaysWhatWasLostAndCutShort) {
   RunRecord record = SerialRun();
   record.lost_events = 5;

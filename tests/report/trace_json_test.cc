@@ -8,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/report/records.h"
 #include "tests/support/trace_rules.h"
+#include "vmm/report/run_json.h"
 
 namespace sipi {
 namespace {
@@ -45,6 +46,21 @@ TEST(TraceJson, HasOneTrackPerCpuAndOneForTheVm) {
   EXPECT_EQ(contents.track_names.at(kVmTid), "VM");
   EXPECT_EQ(contents.track_names.at(kBootTid), "CPU 0 (APIC 0)");
   EXPECT_EQ(contents.track_names.at(Tid(2)), "CPU 2 (APIC 4)");
+}
+
+// A trace that lies around says of itself where it is from.
+TEST(TraceJson, SaysWhatWasRunWhere) {
+  RunRecord record = SerialRun();
+  record.machine = "sim";
+  record.seed = 42;
+  record.host = {.kvm_module = "kvm_amd", .cpu = "EPYC", .cores = 2, .kernel = "6.1"};
+  const auto other = nlohmann::json::parse(TraceJson(record))["otherData"];
+  EXPECT_EQ(other["schema"], "sipi.trace/1");
+  EXPECT_EQ(other["machine"], "sim");
+  EXPECT_EQ(other["seed"], 42);
+  EXPECT_EQ(other["cpus_offered"], 3);
+  EXPECT_EQ(other["host"], nlohmann::json::parse(RunJson(record))["host"]);
+  EXPECT_EQ(other["host"]["cpu"], "EPYC");
 }
 
 TEST(TraceJson, ShowsTheStatesOfACpuOnItsOwnTrackWhoeverTakesTheStep) {

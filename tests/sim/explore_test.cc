@@ -1,9 +1,12 @@
 // Exploration of the right code, and its campaigns: split, stopped, resumed, merged.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "vmm/explore/campaign.h"
+#include "vmm/explore/campaign_merge.h"
+#include "vmm/explore/campaign_state.h"
 #include "vmm/explore/explorer.h"
 
 namespace sipi {
@@ -90,31 +93,147 @@ TEST(Campaign, GoesOnWhereItsStateSays) {
   CampaignPlan plan = SmallPlan();
   plan.shard = 2;
   plan.shards = 2;
-  CampaignState state;
-  state.schedules = plan.schedules;
-  state.shard = 2;
-  state.shards = 2;
+  CampaignState state = FreshState(plan);
   state.done = 1'499;
   state.failures.push_back({42, "as it was"});
   absl::StatusOr<CampaignState> read = ParseState(StateJson(state), "state.json");
   ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(CheckResumes(*read, "state.json", plan).ok());
   plan.max_failures = 10;
   const std::atomic<bool> go{false};
   RunCampaign(plan, go, nullptr, *read);
   EXPECT_EQ(read->done, 1'500u);
   ASSERT_EQ(read->failures.size(), 1u);
   EXPECT_EQ(read->failures[0].wrong, "as it was");
-  const std::string table = MergeTable({*read});
-  EXPECT_NE(table.find("1 of 2 shards, 1500 of 1500 schedules done, 1 failures"), std::string::npos)
-      << table;
+}
+
+// Everything that changes which cases run, or what they do, is part of whose state it is.
+TEST(Campaign, AStateIsOfOneCampaignOnly) {
+  struct Other {
+    const char* named;
+    void (*change)(CampaignPlan& plan);
+  };
+  const Other others[] = {
+      {"--scenario is smpboot there and rcu here",
+       [](CampaignPlan& p) { p.space.scenario = ExploreScenario::kRcu; }},
+      {"--cpus is drawn there and 3 here", [](CampaignPlan& p) { p.space.cpus = 3; }},
+      {"--strategy is drawn there and tree here",
+       [](CampaignPlan& p) { p.space.strategy = sequence::StrategyId::kTree; }},
+      {"--faults is on there and off here", [](CampaignPlan& p) { p.space.faults = false; }},
+      {"--retry is drawn there and off here", [](CampaignPlan& p) { p.space.retry = false; }},
+      {"--seed is 1 there and 2 here", [](CampaignPlan& p) { p.first_seed = 2; }},
+      {"--schedules is 3000 there and 3001 here", [](CampaignPlan& p) { p.schedules = 3'001; }},
+      {"--shard is 1/2 there and 2/2 here", [](CampaignPlan& p) { p.shard = 2; }},
+      {"number of shards is 2 there and 3 here", [](CampaignPlan& p) { p.shards = 3; }},
+  };
+  CampaignPlan plan = SmallPlan();
+  plan.shards = 2;
+  const absl::StatusOr<CampaignState> state = ParseState(StateJson(FreshState(plan)), "x.json");
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_TRUE(CheckResumes(*state, "x.json", plan).ok());
+  for (const Other& other : others) {
+    CampaignPlan changed = plan;
+    other.change(changed);
+    const std::string error(CheckResumes(*state, "x.json", changed).message());
+    EXPECT_EQ(error.rfind("x.json is another campaign's: ", 0), 0u) << other.named << error;
+    EXPECT_NE(error.find(other.named), std::string::npos) << error;
+    EXPECT_NE(error.find("name another file"), std::string::npos) << error;
+    const auto round = ParseState(StateJson(FreshState(changed)), "y.json");
+    ASSERT_TRUE(round.ok()) << round.status();
+    EXPECT_TRUE(CheckResumes(*round, "y.json", changed).ok()) << other.named;
+  }
+  CampaignState older = *state;
+  older.campaign.version = "0.0.1";
+  EXPECT_NE(CheckResumes(older, "x.json", plan).message().find("version of sipi is 0.0.1 there"),
+            absl::string_view::npos);
+  older = *state;
+  older.campaign.cases = "0";
+  EXPECT_NE(CheckResumes(older, "x.json", plan).message().find("kernel and cases is 0 there"),
+            absl::string_view::npos);
+  plan.jobs = 7;
+  plan.max_failures = 9;
+  EXPECT_TRUE(CheckResumes(*state, "x.json", plan).ok()) << "neither changes what is run";
+}
+
+std::string StateError(const std::string& text) {
+  const absl::StatusOr<CampaignState> state = ParseState(text, "x.json");
+  EXPECT_FALSE(state.ok());
+  const std::string error(state.status().message());
+  EXPECT_EQ(error.find("json.exception"), std::string::npos) << error;
+  return error;
 }
 
 TEST(Campaign, AFileThatIsNoStateIsRefused) {
-  for (const char* text : {"", "{}", "[1]", "{\"schema\":\"sipi.run/1\"}"}) {
-    const absl::StatusOr<CampaignState> state = ParseState(text, "x.json");
-    ASSERT_FALSE(state.ok());
-    EXPECT_EQ(state.status().message().substr(0, 7), "x.json:");
+  for (const char* text : {"", "{}", "[1]", "{\"schema\":\"sipi.run/1\"}", "{\"schema\":1}"}) {
+    EXPECT_EQ(StateError(text).substr(0, 7), "x.json:");
   }
+  EXPECT_EQ(StateError("{\n\"schema\": oops}").substr(0, 42),
+            "x.json: malformed JSON at line 2, column 1");
+  EXPECT_NE(StateError("[1e999]").find("too large"), std::string::npos);
+  EXPECT_NE(StateError(R"({"schema":"sipi.explore/1","first_seed":1,"schedules":20000,"shard":1,)"
+                       R"("shards":1,"done":20000,"failures":[]})")
+                .find("older sipi"),
+            std::string::npos);
+  // Each key is needed, and has its type.
+  const std::string whole = StateJson(FreshState(SmallPlan()));
+  const auto tree = nlohmann::ordered_json::parse(whole);
+  for (const auto& [key, value] : tree.items()) {
+    auto without = tree;
+    without.erase(key);
+    const std::string named = "\"" + key + "\"";
+    if (key != "scenario") {
+      EXPECT_NE(StateError(without.dump()).find(named), std::string::npos);
+    }
+    without[key] = 1.5;
+    EXPECT_NE(StateError(without.dump()).find(named), std::string::npos);
+  }
+  auto more = tree;
+  more["done"] = 3'001;
+  EXPECT_NE(StateError(more.dump()).find("\"done\" is more than"), std::string::npos);
+}
+
+StateFile ShardFile(const std::string& path, uint32_t shard, uint64_t done) {
+  CampaignPlan plan = SmallPlan();
+  plan.shard = shard;
+  plan.shards = 3;
+  StateFile file{path, FreshState(plan)};
+  file.state.done = done;
+  return file;
+}
+
+TEST(Merge, AllShardsMakeTheCampaign) {
+  const absl::StatusOr<Merged> merged =
+      MergeStates({ShardFile("c", 3, 1000), ShardFile("a", 1, 1000), ShardFile("b", 2, 1000)});
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_TRUE(merged->complete);
+  EXPECT_FALSE(merged->failing);
+  EXPECT_EQ(merged->text, "3 of 3 shards, 3000 of 3000 schedules done, 0 failures\n");
+}
+
+TEST(Merge, NamesWhatIsMissingAndUnfinished) {
+  StateFile second = ShardFile("b.json", 2, 400);
+  second.state.failures.push_back({7, "it is wrong"});
+  const absl::StatusOr<Merged> merged = MergeStates({second});
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_FALSE(merged->complete);
+  EXPECT_TRUE(merged->failing);
+  EXPECT_EQ(merged->text,
+            "1 of 3 shards, 400 of 3000 schedules done, 1 failures\n"
+            "  missing: shard 1, 3 of 3\n"
+            "  unfinished: shard 2 (b.json), 400 of 1000 schedules done\n"
+            "  seed 7: it is wrong\n");
+}
+
+TEST(Merge, RefusesAShardTwiceAndAnotherCampaignsFile) {
+  const auto twice = MergeStates({ShardFile("a.json", 1, 1000), ShardFile("b.json", 1, 1000)});
+  EXPECT_EQ(twice.status().message(),
+            "b.json is shard 1/3, and so is a.json; give each shard once");
+  StateFile foreign = ShardFile("f.json", 2, 1000);
+  foreign.state.campaign.space.cpus = 3;
+  const auto other = MergeStates({ShardFile("a.json", 1, 1000), foreign});
+  EXPECT_EQ(other.status().message(),
+            "f.json is of another campaign than a.json: --cpus is 3 in f.json and drawn in a.json; "
+            "give the shards of one campaign");
 }
 
 }  // namespace

@@ -116,6 +116,9 @@ TEST(Failure, EachStepThatFailsIsUndoneAndTheOthersGoOn) {
             return event.name == TraceEvent::kStepFailed && event.value == state;
           });
       EXPECT_EQ(injected, 1);
+      const std::string named =
+          std::string("cpuhp step ") + abi::Name(static_cast<abi::CpuhpState>(state)) + " failed";
+      EXPECT_NE(record.diagnosis.find(named), std::string::npos) << record.diagnosis;
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/cli/command_parser.h"
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/strategy_flag.h"
 #include "vmm/timeline/strategy_name.h"
@@ -13,141 +14,19 @@
 namespace sipi {
 namespace {
 
-constexpr char kDefaultStrategies[] =
-    "serial,kick,kick+wait,kick+reuse,primary-first,full,full+reuse,broadcast,tree";
 constexpr uint64_t kMaxRuns = 10'000;
-
-struct RawCompare {
-  std::string strategies = kDefaultStrategies;
-  std::string runs = "5";
-  std::string baseline = "serial";
-  std::string runs_dir;
-};
-
-// Everything CLI11 fills. Its options hold references, so this never moves.
-struct Parser {
-  CLI::App app{
-      "sipi boots many x86_64 vCPUs, on KVM or simulated, and shows where every microsecond of SMP "
-      "bring-up goes.",
-      "sipi"};
-  RawFlags flags;
-  RawCompare compare;
-  std::string params_file;
-  CLI::App* run = nullptr;
-  CLI::App* compare_app = nullptr;
-  CLI::App* doctor = nullptr;
-  CLI::App* params = nullptr;
-  CLI::App* bench = nullptr;
-  CLI::App* explore = nullptr;
-  RawServices services;
-  CLI::App* smt = nullptr;
-  CLI::App* rcu = nullptr;
-  RawExplore raw_explore;
-  std::string bench_what;
-  std::string bench_runs = "5";
-};
-
-CLI::App* AddVerb(Parser& parser, const char* name, const char* what, const char* example) {
-  CLI::App* verb = parser.app.add_subcommand(name, what);
-  verb->allow_extras();  // so that unknown flags come back to us, for a better message
-  verb->footer(absl::StrCat("\nExample:\n", example));
-  return verb;
-}
-
-void AddCompareFlags(CLI::App& app, RawCompare& compare) {
-  const auto add = [&app](auto&&... flag) { AddCommandFlag(app, flag...); };
-  add("--strategies", compare.strategies, "LIST|all",
-      "which to compare, e.g. serial,kick,full+reuse (default: nine of them)");
-  add("--runs", compare.runs, "N", "runs of each, alternating (default 5)");
-  add("--baseline", compare.baseline, "NAME", "what the ratios refer to (default serial)");
-  add("--runs-dir", compare.runs_dir, "DIR", "write each run's JSON (sipi.run/1) there");
-}
-
-void AddBenchVerb(Parser& p) {
-  p.bench = AddVerb(p, "bench", "Hold the simulator against figures that others have published",
-                    "  sipi bench published");
-  p.bench->add_option("what", p.bench_what, "published")->group("This command");
-  p.bench->add_option("--runs", p.bench_runs, "seeds per row (default 5)")
-      ->type_name("N")
-      ->group("This command");
-}
-
-struct RcuVerb {
-  const char* name;
-  Verb verb;
-  ServiceUse use;
-  const char* what;
-  const char* example;
-};
-constexpr RcuVerb kRcuVerbs[] = {
-    {"scale", Verb::kRcuScale, ServiceUse::kRcuScale, "Time grace periods, as rcuscale does",
-     "  sipi rcu scale --cpus=16 --expedited"},
-    {"ref", Verb::kRcuRef, ServiceUse::kRcuRef, "Time readers, as refscale does",
-     "  sipi rcu ref --cpus=4 --rcu-flavour=non-preemptible"},
-    {"callrcu", Verb::kRcuCallRcu, ServiceUse::kCallRcu,
-     "Compare when call_rcu workers bind themselves to their CPUs",
-     "  sipi rcu callrcu --cpus=8 --callbacks=10000"},
-    {"torture", Verb::kRcuTorture, ServiceUse::kTorture,
-     "Look for what RCU must never do, as rcutorture does",
-     "  sipi rcu torture --cpus=16 --seconds=60"},
-};
-
-void AddServiceVerbs(Parser& p) {
-  p.smt = AddVerb(p, "smt", "Switch SMT off and on by each approach, and compare",
-                  "  sipi smt --cpus=32 --topology=threads=8 --approach=all");
-  AddMachineFlags(*p.smt, p.flags, /*one_strategy=*/true);
-  AddHtmlFlag(*p.smt, p.flags);
-  AddServiceFlags(*p.smt, p.services, ServiceUse::kSmt);
-  p.rcu = AddVerb(p, "rcu", "RCU of the guest kernel: scale, ref, callrcu, torture",
-                  "  sipi rcu scale --cpus=16\n\n`sipi rcu COMMAND --help` tells its flags.");
-  for (const RcuVerb& each : kRcuVerbs) {
-    CLI::App* const verb = p.rcu->add_subcommand(each.name, each.what);
-    verb->allow_extras();
-    verb->footer(absl::StrCat("\nExample:\n", each.example));
-    AddMachineFlags(*verb, p.flags, /*one_strategy=*/true);
-    AddServiceFlags(*verb, p.services, each.use);
-  }
-}
-
-void BuildParser(Parser& p) {
-  p.app.allow_extras();
-  p.app.footer(
-      "\nExample:\n  sipi compare --cpus=32\n\n`sipi COMMAND --help` tells the flags of a "
-      "command.");
-  p.run = AddVerb(p, "run", "Boot one machine and report its bring-up",
-                  "  sipi run --cpus=64 --strategy=full+reuse --trace=full.json");
-  AddMachineFlags(*p.run, p.flags, /*one_strategy=*/true);
-  AddPayloadFlags(*p.run, p.flags);
-  AddServiceFlags(*p.run, p.services, ServiceUse::kRun);
-  p.compare_app = AddVerb(
-      p, "compare", "Boot several strategies alternately and print one table",
-      "  sipi compare --cpus=64 --strategies=serial,kick,full --runs=5 --json=compare.json");
-  AddMachineFlags(*p.compare_app, p.flags, /*one_strategy=*/false);
-  AddCompareFlags(*p.compare_app, p.compare);
-  AddServiceVerbs(p);
-  p.doctor = AddVerb(p, "doctor", "Say whether and how KVM can be used here", "  sipi doctor");
-  AddKvmDeviceFlag(*p.doctor, p.flags);
-  AddBenchVerb(p);
-  p.explore =
-      AddVerb(p, "explore", "Search the guest kernel for bugs: schedules and faults at random",
-              "  sipi explore --schedules=1000000 --state=explore.json");
-  AddExploreFlags(*p.explore, p.raw_explore);
-  p.params =
-      AddVerb(p, "params", "Write the guest's boot parameters, to boot guest.elf under another VMM",
-              "  sipi params --cpus=64 --out=params.bin\n"
-              "  qemu-system-x86_64 -M microvm ... -smp 64 -kernel guest.elf -initrd params.bin");
-  AddMachineFlags(*p.params, p.flags, /*one_strategy=*/true);
-  AddServiceFlags(*p.params, p.services, ServiceUse::kRun);
-  p.params->add_option("--out", p.params_file, "the file to write")
-      ->type_name("FILE")
-      ->group("This command");
-}
 
 std::vector<std::string> FlagNames(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) names.push_back(option->get_name());
   }
+  return names;
+}
+
+std::vector<std::string> CommandNames(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) names.push_back(verb->get_name());
   return names;
 }
 
@@ -171,8 +50,7 @@ absl::Status Unexpected(const std::string& word, const CLI::App& app, const std:
 
 // The command after `rcu`.
 absl::StatusOr<CLI::App*> ChosenRcuVerb(const Parser& p) {
-  std::vector<std::string> verbs;
-  for (const RcuVerb& each : kRcuVerbs) verbs.emplace_back(each.name);
+  const std::vector<std::string> verbs = CommandNames(*p.rcu);
   const std::vector<CLI::App*> chosen = p.rcu->get_subcommands();
   const std::vector<std::string> before = p.rcu->remaining();
   if (chosen.empty()) {
@@ -193,8 +71,7 @@ absl::StatusOr<CLI::App*> ChosenRcuVerb(const Parser& p) {
 
 // Checks that exactly one verb was given and nothing was left over.
 absl::StatusOr<CLI::App*> ChosenVerb(const Parser& p) {
-  const std::vector<std::string> verbs = {"run",     "compare", "smt",   "rcu",
-                                          "explore", "doctor",  "bench", "params"};
+  const std::vector<std::string> verbs = CommandNames(p.app);
   const std::vector<CLI::App*> chosen = p.app.get_subcommands();
   const std::vector<std::string> before = p.app.remaining();
   if (chosen.empty()) {
@@ -226,6 +103,12 @@ absl::Status CheckServices(const Parser& p, ServiceUse use, CommandLine& line) {
   return absl::OkStatus();
 }
 
+absl::Status CheckBenchWhat(const Parser& p) {
+  if (p.bench_what == "published") return absl::OkStatus();
+  return p.bench_what.empty() ? absl::InvalidArgumentError("bench: of what? give published")
+                              : UnknownName("bench", p.bench_what, {"published"});
+}
+
 absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
   CompareOptions options;
   ASSIGN_OR_RETURN(options.strategies, ParseStrategyList("--strategies", raw.strategies));
@@ -241,10 +124,11 @@ absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
   return options;
 }
 
-// The option of any verb that `word` names, without its value; null if none has it.
-const CLI::Option* FindOption(const Parser& p, const std::string& word) {
-  for (const CLI::App* verb : {p.run, p.compare_app, p.doctor, p.params, p.bench, p.explore}) {
+// The option of any command that `word` names, without its value; null if none has it.
+const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
     if (const CLI::Option* option = verb->get_option_no_throw(word)) return option;
+    if (const CLI::Option* option = FindOption(*verb, word)) return option;
   }
   return nullptr;
 }
@@ -259,7 +143,7 @@ absl::StatusOr<std::vector<std::string>> WithEmptyValues(const Parser& p,
     const bool empty = !is_value && word.size() > 3 && word.rfind("--", 0) == 0 &&
                        word.find('=') == word.size() - 1;
     const std::string name = empty ? word.substr(0, word.size() - 1) : word;
-    const CLI::Option* option = is_value ? nullptr : FindOption(p, name);
+    const CLI::Option* option = is_value ? nullptr : FindOption(p.app, name);
     is_value = !empty && option != nullptr && option->get_expected_min() > 0;
     if (!empty || option == nullptr) {  // CLI11 tells of a flag that nobody knows
       words.push_back(word);
@@ -294,10 +178,7 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   }
   if (verb == p.bench) {
     line.verb = Verb::kPublished;
-    if (p.bench_what != "published") {
-      return p.bench_what.empty() ? absl::InvalidArgumentError("bench: of what? give published")
-                                  : UnknownName("bench", p.bench_what, {"published"});
-    }
+    RETURN_IF_ERROR(CheckBenchWhat(p));
     ASSIGN_OR_RETURN(const uint64_t runs, ParseNumber("--runs", p.bench_runs, 1, kMaxRuns));
     line.published_runs = static_cast<uint32_t>(runs);
     return line;
@@ -316,13 +197,19 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
     line.verb = Verb::kSmt;
     RETURN_IF_ERROR(CheckServices(p, ServiceUse::kSmt, line));
   }
-  for (const RcuVerb& each : kRcuVerbs) {
+  for (const RcuVerb& each : RcuVerbs()) {
     if (verb->get_parent() != p.rcu || verb->get_name() != each.name) continue;
     line.verb = each.verb;
     RETURN_IF_ERROR(CheckServices(p, each.use, line));
   }
   if (verb == p.compare_app) {
     line.verb = Verb::kCompare;
+    if (line.checked.config.scenario >= abi::Scenario::kHotplug) {
+      return FlagError("--scenario",
+                       absl::StrCat(p.flags.scenario,
+                                    " begins where bring-up, which this command "
+                                    "times, has ended; leave it out, or use sipi run"));
+    }
     ASSIGN_OR_RETURN(line.compare, CheckCompare(p.compare));
   } else if (verb == p.params) {
     line.verb = Verb::kParams;
@@ -334,12 +221,18 @@ absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std
   return line;
 }
 
-// The help of the verb that was named before --help, or of the program.
-std::string HelpText(const Parser& p) {
-  const std::vector<CLI::App*> chosen = p.app.get_subcommands();
-  if (chosen.empty()) return p.app.help();
-  const std::vector<CLI::App*> nested = chosen[0]->get_subcommands();
-  return nested.empty() ? chosen[0]->help() : nested[0]->help();
+// Before a help is printed: a command that does not exist has none.
+absl::Status CheckCommandOfHelp(const Parser& p) {
+  for (const CLI::App* app :
+       {static_cast<const CLI::App*>(&p.app), static_cast<const CLI::App*>(p.rcu)}) {
+    const bool here = app == &p.app ? p.app.get_subcommands().empty() : p.rcu->parsed();
+    if (!here || !app->get_subcommands().empty()) continue;
+    for (const std::string& word : app->remaining()) {
+      if (word.rfind('-', 0) == 0) continue;
+      return UnknownName(app == &p.app ? "command" : "rcu", word, CommandNames(*app));
+    }
+  }
+  return p.bench_what.empty() ? absl::OkStatus() : CheckBenchWhat(p);
 }
 
 }  // namespace
@@ -354,7 +247,12 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     std::vector<std::string> reversed(words.rbegin(), words.rend());
     try {
       parser.app.parse(std::move(reversed));
+    } catch (const CLI::CallForVersion& version) {
+      CommandLine line;
+      line.help = absl::StrCat(version.what(), "\n");
+      return line;
     } catch (const CLI::CallForHelp&) {
+      RETURN_IF_ERROR(CheckCommandOfHelp(parser));
       CommandLine line;
       line.help = HelpText(parser);
       return line;

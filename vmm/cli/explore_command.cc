@@ -18,6 +18,8 @@
 #include "vmm/cli/messages.h"
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/progress.h"
+#include "vmm/explore/campaign_merge.h"
+#include "vmm/explore/campaign_state.h"
 #include "vmm/explore/explorer.h"
 #include "vmm/explore/saved_case.h"
 #include "vmm/report/file_writer.h"
@@ -54,6 +56,11 @@ int PrintReport(const CaseReport& report) {
   return static_cast<int>(report.failing ? ExitCode::kGuestFault : ExitCode::kOk);
 }
 
+// --save writes failing cases only: one that is right needs no more than its seed.
+std::string NothingToSave(const std::string& path) {
+  return absl::StrCat("--save: no case fails, so ", path, " is not written\n");
+}
+
 // A seed's report; a failing case goes to `path`, if that is not empty.
 absl::StatusOr<CaseReport> ReportAndSave(uint64_t seed, const ExploreSpace& space,
                                          const std::string& path) {
@@ -61,6 +68,8 @@ absl::StatusOr<CaseReport> ReportAndSave(uint64_t seed, const ExploreSpace& spac
   std::string text = Report(seed, space, &saved);
   if (!path.empty() && saved) {
     RETURN_IF_ERROR(WriteResultFile(path, SavedCaseJson(*saved), "--save"));
+  } else if (!path.empty()) {
+    absl::StrAppend(&text, NothingToSave(path));
   }
   return CaseReport{std::move(text), saved.has_value()};
 }
@@ -82,9 +91,10 @@ absl::StatusOr<std::string> ReadFlagsFile(const std::string& flag, const std::st
 
 absl::StatusOr<CaseReport> ReportOfFile(const std::string& path, uint32_t canary) {
   ASSIGN_OR_RETURN(const std::string text, ReadFlagsFile("--replay", path));
-  ASSIGN_OR_RETURN(SavedCase saved, ParseSavedCase(text, path));
-  saved.space.canary = canary;
-  ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(saved));
+  absl::StatusOr<SavedCase> saved = ParseSavedCase(text, path);
+  if (!saved.ok()) return FlagError("--replay", std::string(saved.status().message()));
+  saved->space.canary = canary;
+  ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(*saved));
   Explorer explorer;
   const std::string wrong = explorer.Run(small);
   return CaseReport{
@@ -103,54 +113,55 @@ int ReplayFile(const ExploreFlags& flags) {
 
 absl::StatusOr<CampaignState> ReadState(const std::string& flag, const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFlagsFile(flag, path));
-  return ParseState(text, path);
+  absl::StatusOr<CampaignState> state = ParseState(text, path);
+  if (state.ok()) return state;
+  return FlagError(flag, std::string(state.status().message()));
+}
+
+absl::StatusOr<Merged> MergeFiles(const std::string& list) {
+  std::vector<StateFile> files;
+  for (const std::string& path : SplitAt(list, ',')) {
+    ASSIGN_OR_RETURN(CampaignState state, ReadState("--merge", path));
+    files.push_back({path, std::move(state)});
+  }
+  absl::StatusOr<Merged> merged = MergeStates(files);
+  if (merged.ok()) return merged;
+  return FlagError("--merge", std::string(merged.status().message()));
 }
 
 int Merge(const std::string& list) {
-  std::vector<CampaignState> states;
-  bool failed = false;
-  for (const std::string& path : SplitAt(list, ',')) {
-    absl::StatusOr<CampaignState> state = ReadState("--merge", path);
-    if (!state.ok()) {
-      Say(state.status());
-      return static_cast<int>(ExitCode::kUsage);
-    }
-    failed = failed || !state->failures.empty();
-    states.push_back(*std::move(state));
+  const absl::StatusOr<Merged> merged = MergeFiles(list);
+  if (!merged.ok()) {
+    Say(merged.status());
+    return static_cast<int>(ExitCode::kUsage);
   }
-  if (!Print(MergeTable(states))) return static_cast<int>(ExitCode::kError);
-  return static_cast<int>(failed ? ExitCode::kGuestFault : ExitCode::kOk);
+  if (!Print(merged->text)) return static_cast<int>(ExitCode::kError);
+  if (merged->failing) return static_cast<int>(ExitCode::kGuestFault);
+  return static_cast<int>(merged->complete ? ExitCode::kOk : ExitCode::kPartial);
 }
 
 // The state to go on from: that of the file, if there is one and it is this campaign's.
 absl::StatusOr<CampaignState> StateFor(const CampaignPlan& plan, const std::string& path) {
-  CampaignState fresh;
-  fresh.first_seed = plan.first_seed;
-  fresh.schedules = plan.schedules;
-  fresh.shard = plan.shard;
-  fresh.shards = plan.shards;
-  if (path.empty()) return fresh;
+  if (path.empty()) return FreshState(plan);
   absl::StatusOr<CampaignState> old = ReadState("--state", path);
-  if (absl::IsNotFound(old.status())) return fresh;
+  if (absl::IsNotFound(old.status())) return FreshState(plan);
   RETURN_IF_ERROR(old.status());
-  if (old->first_seed == plan.first_seed && old->schedules == plan.schedules &&
-      old->shard == plan.shard && old->shards == plan.shards) {
-    return old;
-  }
-  return FlagError("--state", absl::StrCat(path, " is another campaign's; name another file"));
+  const absl::Status same = CheckResumes(*old, path, plan);
+  if (!same.ok()) return FlagError("--state", std::string(same.message()));
+  return old;
+}
+
+// A search of hours should not end without a place for what it found.
+absl::Status CheckOutputs(const ExploreFlags& flags) {
+  if (!flags.state_file.empty()) RETURN_IF_ERROR(CheckResultFile(flags.state_file, "--state"));
+  if (!flags.save_file.empty()) RETURN_IF_ERROR(CheckResultFile(flags.save_file, "--save"));
+  return absl::OkStatus();
 }
 
 int Campaign(const ExploreFlags& flags) {
-  if (!flags.state_file.empty()) {
-    // A search of hours should not end without a place for what it found.
-    if (const absl::Status writable = CheckResultFile(flags.state_file, "--state");
-        !writable.ok()) {
-      Say(writable);
-      return static_cast<int>(ExitCode::kUsage);
-    }
-  }
   const CampaignPlan& plan = flags.plan;
-  absl::StatusOr<CampaignState> state = StateFor(plan, flags.state_file);
+  const absl::Status writable = CheckOutputs(flags);
+  absl::StatusOr<CampaignState> state = writable.ok() ? StateFor(plan, flags.state_file) : writable;
   if (!state.ok()) {
     Say(state.status());
     return static_cast<int>(ExitCode::kUsage);
@@ -184,6 +195,9 @@ int Campaign(const ExploreFlags& flags) {
     if (!report.ok()) Say(report.status());
     ok = ok && report.ok();
     absl::StrAppend(&text, "\n", report.ok() ? report->text : Report(failure.seed, plan.space));
+  }
+  if (state->failures.empty() && !flags.save_file.empty()) {
+    absl::StrAppend(&text, NothingToSave(flags.save_file));
   }
   ok = Print(text) && ok;
   if (!flags.state_file.empty()) {

@@ -58,6 +58,22 @@ absl::Status CheckMode(const RawExplore& raw, bool exhaustive) {
   return absl::OkStatus();
 }
 
+// Flags that name files or cases: what does not go together would be left undone without a word.
+absl::Status CheckTogether(const RawExplore& raw) {
+  const bool number = raw.replay.find_first_not_of("0123456789") == std::string::npos;
+  if (!raw.merge.empty() && !raw.replay.empty()) {
+    return FlagError("--replay", "--merge runs nothing; leave one of the two out");
+  }
+  if (!raw.state.empty() && !(raw.merge.empty() && raw.replay.empty())) {
+    return FlagError("--state", raw.merge.empty() ? "--replay runs one case; leave it out"
+                                                  : "--merge runs nothing; leave it out");
+  }
+  if (raw.save.empty()) return absl::OkStatus();
+  if (!raw.merge.empty()) return FlagError("--save", "--merge runs nothing; leave it out");
+  if (!number) return FlagError("--save", "that case is saved already; leave it out");
+  return absl::OkStatus();
+}
+
 // Faults that concern one AP, and that bring-up must survive.
 absl::Status CheckFault(const abi::FaultSpec& fault) {
   switch (fault.kind) {
@@ -167,8 +183,12 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
   add("--state", raw.state, "FILE", "keep what has been done there, and go on from it");
   add("--replay", raw.replay, "SEED|FILE|CHOICES",
       "run this one alone, and show what is wrong with it");
-  add("--save", raw.save, "FILE", "write the first failing case, made small, for --replay=FILE");
-  add("--merge", raw.merge, "FILE,FILE", "sum up the --state files of shards");
+  add("--save", raw.save, "FILE",
+      "write the first failing case, made small, for --replay=FILE; without one no file is "
+      "written");
+  add("--merge", raw.merge, "FILE,FILE",
+      "sum up the --state files of a campaign's shards; status 3 where some are missing or "
+      "unfinished");
   app.add_flag("--quiet", raw.quiet, "show no progress")
       ->group("Switches")
       ->disable_flag_override();
@@ -181,6 +201,7 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
       const bool exhaustive,
       ParseChoice<bool>("--schedule", raw.schedule, {{"random", false}, {"exhaustive", true}}));
   RETURN_IF_ERROR(CheckMode(raw, exhaustive));
+  RETURN_IF_ERROR(CheckTogether(raw));
   if (!raw.schedules.empty()) {
     ASSIGN_OR_RETURN(plan.schedules, ParseNumber("--schedules", raw.schedules, 1, kMaxSeed));
   }

@@ -5,6 +5,7 @@
 #include "vmm/cli/kvm_access.h"
 #include "vmm/cli/run_flags.h"
 #include "vmm/cli/service_flags.h"
+#include "vmm/cli/time_limits.h"
 
 namespace sipi {
 namespace {
@@ -41,7 +42,7 @@ absl::StatusOr<SmtTimes> SimulateSmt(const std::string& profile, StopRequest& st
   ASSIGN_OR_RETURN(CheckedConfig checked, MakeRunConfig(flags, SimulatorCpuLimits()));
   RunConfig& config = checked.config;
   config.serial_fd = -1;
-  config.time_limit_ms = 1'000'000'000;
+  config.time_limit_ms = kServicesTimeLimit.simulated_ms;
   config.scenario = abi::Scenario::kSmt;
   config.kernel.services = 1;
   SetProfileKernel(config.profile, config.kernel);

@@ -3,55 +3,72 @@
 #include <CLI/CLI.hpp>
 #include <cstddef>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "vmm/cli/time_limits.h"
+#include "vmm/profile/profile.h"
+
 namespace sipi {
 namespace {
+
+// Sets of MachineUse.
+constexpr unsigned Bit(MachineUse use) { return 1u << static_cast<unsigned>(use); }
+constexpr unsigned kAll = ~0u;
+constexpr unsigned kNotParams = kAll & ~Bit(MachineUse::kParams);
+constexpr unsigned kNotServices = kAll & ~Bit(MachineUse::kServices);
 
 struct TextFlag {
   const char* name;
   std::string RawFlags::*member;
   const char* value;  // how help shows it
   const char* help;
+  unsigned uses = kAll;  // who has it
+  // Who takes it, to refuse it with words of its own, but does not show it.
+  unsigned refused = 0;
 };
 
 struct SwitchFlag {
   const char* name;
   bool RawFlags::*member;
   const char* help;
+  unsigned uses = kAll;
 };
 
 using R = RawFlags;
 
 constexpr TextFlag kMachineFlags[] = {
     {"--machine", &R::machine, "kvm|sim",
-     "what runs the guest: vCPUs on KVM, or simulated CPUs in virtual time (default kvm)"},
+     "what runs the guest: vCPUs on KVM, or simulated CPUs in virtual time (default kvm)",
+     kNotParams, Bit(MachineUse::kParams)},
     {"--irqchip", &R::irqchip, "user|split|kernel",
      "whose local APIC and INIT/SIPI: sipi's own model, KVM's with our I/O APIC, KVM's (default "
-     "user)"},
+     "user)",
+     kNotParams},
     {"--apic", &R::apic, "x2apic|xapic",
      "APIC mode of the guest; xapic takes 255 CPUs (default x2apic; for a payload xapic, where its "
      "IDs "
      "fit)"},
-    {"--hide", &R::hide, "LIST",
-     "CPUID features that the guest does not see: x2apic, tsc-deadline"},
+    {"--hide", &R::hide, "LIST", "CPUID features that the guest does not see: x2apic, tsc-deadline",
+     kNotParams},
     {"--cpus", &R::cpus, "N",
      "number of vCPUs (default: the topology's or the profile's, else 4; a payload's 1)"},
     {"--topology", &R::topology, "SPEC",
      "e.g. sockets=2,dies=1,cores=16,threads=2,nodes=2[,numbering=siblings-last][,stride=K]"},
     {"--apic-ids", &R::apic_ids, "LIST", "APIC ID of each CPU, e.g. 0,7,254,4095"},
     {"--host-cores", &R::host_cores, "M",
-     "with --machine=sim: all CPUs share so many cores (default: one each)"},
+     "with --machine=sim: all CPUs share so many cores (default: one each)", kNotParams},
     {"--steal", &R::steal, "PERIOD:MIN:MAX",
-     "with --machine=sim: every PERIOD ms each CPU loses its core for MIN to MAX ms"},
+     "with --machine=sim: every PERIOD ms each CPU loses its core for MIN to MAX ms", kNotParams},
     {"--memory", &R::memory, "SIZE",
-     "guest memory, e.g. 512M (default: what the guest needs; a payload's 128M)"},
-    {"--profile", &R::profile, "NAME|FILE",
-     "latencies of a machine to impose: native, haswell-28, skylake-96, server-128, or a JSON "
-     "file"},
+     "guest memory, e.g. 512M (default: what the guest needs; a payload's 128M)", kNotParams},
+    {"--profile", &R::profile, "NAME|FILE", nullptr},
 };
 
 constexpr TextFlag kBringUpFlags[] = {
     {"--driver", &R::driver, "guest|host",
-     "who sequences: the guest's boot CPU, or the VMM (default guest)"},
+     "who sequences: the guest's boot CPU, or the VMM (default guest)",
+     Bit(MachineUse::kRun) | Bit(MachineUse::kCompare),
+     Bit(MachineUse::kServices) | Bit(MachineUse::kParams)},
     {"--order", &R::order, "ORDER",
      "id, reverse, node, siblings-last, random or file:PATH (default id)"},
     {"--smt", &R::smt, "on|off", "off: leave siblings out, as Linux's nosmt (default on)"},
@@ -94,22 +111,26 @@ constexpr TextFlag kFaultFlags[] = {
     {"--firmware-lies", &R::firmware_lies, "CPU[,CPU]",
      "CPUs whose CPUID shows another ID than their APIC"},
     {"--scenario", &R::scenario, "smpboot|print|ipi-all|hotplug",
-     "what the guest does once it is up (default smpboot)"},
-    {"--scenario-value", &R::scenario_value, "N", "the scenario's number: bytes in all for print"},
+     "what the guest does once it is up (default smpboot)", kNotServices,
+     Bit(MachineUse::kServices)},
+    {"--scenario-value", &R::scenario_value, "N", "the scenario's number: bytes in all for print",
+     kNotServices},
 };
 
 constexpr TextFlag kOutputFlags[] = {
-    {"--time-limit-s", &R::time_limit_s, "S",
-     "end a run after that long and say what each CPU was doing (default 60)"},
-    {"--serial", &R::serial, "FILE|-|none", "where the guest's serial output goes"},
+    {"--time-limit-s", &R::time_limit_s, "S", nullptr, kNotParams},
+    {"--serial", &R::serial, "FILE|-|none", "where the guest's serial output goes", kNotParams},
     {"--json", &R::json, "FILE",
-     "write the result as JSON (docs/formats.md); - is standard output, without the report"},
+     "write the result as JSON (docs/formats.md); - is standard output, without the report",
+     kNotParams},
 };
 
 constexpr TextFlag kSingleRunFlags[] = {
     {"--strategy", &R::strategy, "NAME[+reuse][+overlap]",
-     "serial, kick, kick+wait, primary-first, full, broadcast or tree (default serial)"},
-    {"--trace", &R::trace, "FILE", "write a trace for ui.perfetto.dev or chrome://tracing"},
+     "serial, kick, kick+wait, primary-first, full, broadcast or tree (default serial)",
+     kAll & ~Bit(MachineUse::kCompare)},
+    {"--trace", &R::trace, "FILE", "write a trace for ui.perfetto.dev or chrome://tracing",
+     kNotParams & ~Bit(MachineUse::kCompare)},
 };
 
 constexpr TextFlag kPayloadFlags[] = {
@@ -127,35 +148,49 @@ constexpr SwitchFlag kSwitches[] = {
     {"--retry", &R::retry, "bring CPUs that failed up once more"},
     {"--init-deassert", &R::init_deassert, "also send the INIT level de-assert"},
     {"--count-instructions", &R::count_instructions,
-     "also read KVM's count of emulated instructions"},
+     "also read KVM's count of emulated instructions", kNotParams},
     {"--quiet", &R::quiet, "print no report and no progress"},
 };
 
 void AddText(CLI::App& app, const char* name, std::string& value, const char* type,
-             const char* help, const char* group) {
+             const std::string& help, const char* group) {
   app.add_option(name, value, help)
       ->type_name(type)
       ->group(group)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+// Help that something else knows.
+std::string HelpOf(const TextFlag& flag) {
+  if (flag.help != nullptr) return flag.help;
+  if (flag.member == &R::time_limit_s) return BringUpTimeLimitHelp();
+  return absl::StrCat("latencies of a machine to impose: ",
+                      absl::StrJoin(BuiltinProfileNames(), ", "), ", or a JSON file");
+}
+
 template <size_t N>
-void AddAll(CLI::App& app, RawFlags& flags, const TextFlag (&table)[N], const char* group) {
+void AddAll(CLI::App& app, RawFlags& flags, MachineUse use, const TextFlag (&table)[N],
+            const char* group) {
   for (const TextFlag& flag : table) {
-    AddText(app, flag.name, flags.*flag.member, flag.value, flag.help, group);
+    if (((flag.uses | flag.refused) & Bit(use)) == 0) continue;
+    const bool shown = (flag.uses & Bit(use)) != 0;
+    const bool bring_up_only = use == MachineUse::kCompare && flag.member == &R::scenario;
+    AddText(app, flag.name, flags.*flag.member,
+            bring_up_only ? "smpboot|print|ipi-all" : flag.value, HelpOf(flag), shown ? group : "");
   }
 }
 
 }  // namespace
 
-void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy) {
-  AddAll(app, flags, kMachineFlags, "Machine");
-  AddAll(app, flags, kBringUpFlags, "Bring-up");
-  AddAll(app, flags, kKnobFlags, "Knobs");
-  AddAll(app, flags, kFaultFlags, "Faults and scenarios");
-  AddAll(app, flags, kOutputFlags, "Output");
-  if (one_strategy) AddAll(app, flags, kSingleRunFlags, "This command");
+void AddMachineFlags(CLI::App& app, RawFlags& flags, MachineUse use) {
+  AddAll(app, flags, use, kMachineFlags, "Machine");
+  AddAll(app, flags, use, kBringUpFlags, "Bring-up");
+  AddAll(app, flags, use, kKnobFlags, "Knobs");
+  AddAll(app, flags, use, kFaultFlags, "Faults and scenarios");
+  AddAll(app, flags, use, kOutputFlags, "Output");
+  AddAll(app, flags, use, kSingleRunFlags, "This command");
   for (const SwitchFlag& flag : kSwitches) {
+    if ((flag.uses & Bit(use)) == 0) continue;
     app.add_flag(flag.name, flags.*flag.member, flag.help)
         ->group("Switches")
         ->disable_flag_override();
@@ -164,7 +199,7 @@ void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy) {
 }
 
 void AddPayloadFlags(CLI::App& app, RawFlags& flags) {
-  AddAll(app, flags, kPayloadFlags, "Payload");
+  AddAll(app, flags, MachineUse::kRun, kPayloadFlags, "Payload");
   app.add_option("--env", flags.environment,
                  "a line of the payload's environment, handed over as a module; may be repeated")
       ->type_name("KEY=VALUE")

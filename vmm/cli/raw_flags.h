@@ -70,9 +70,16 @@ struct RawFlags {
   std::string kvm_device = "/dev/kvm";
 };
 
-// Adds the flags to `app`, filling `flags`, which must outlive it. `one_strategy`: also --strategy
-// and --trace, which make sense for a single run only.
-void AddMachineFlags(CLI::App& app, RawFlags& flags, bool one_strategy);
+// Which command the flags stand at: help shows those that it takes.
+enum class MachineUse {
+  kRun,
+  kCompare,   // several strategies, which are not traced; bring-up alone
+  kServices,  // smt and rcu, which have a scenario of their own, with the guest sequencing
+  kParams,    // another VMM runs it: only what the guest is told
+};
+
+// Adds the flags to `app`, filling `flags`, which must outlive it.
+void AddMachineFlags(CLI::App& app, RawFlags& flags, MachineUse use);
 
 // --payload and what goes with it: for `sipi run`.
 void AddPayloadFlags(CLI::App& app, RawFlags& flags);

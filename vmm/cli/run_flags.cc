@@ -11,6 +11,7 @@
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/steal_flag.h"
 #include "vmm/cli/strategy_flag.h"
+#include "vmm/cli/time_limits.h"
 #include "vmm/cpu/host_limits.h"
 #include "vmm/machine/simulated_run.h"
 
@@ -19,7 +20,6 @@ namespace {
 
 constexpr uint32_t kDefaultCpus = 4;
 constexpr uint64_t kMaxDelayUs = 10'000'000;
-constexpr int64_t kSimulatedTimeLimitMs = 3'600'000;
 
 const Choices<bool>& OnOff() {
   static const Choices<bool> choices = {{"on", true}, {"off", false}};
@@ -98,17 +98,13 @@ absl::Status SetMachine(const RawFlags& flags, RunConfig& config) {
 absl::StatusOr<uint32_t> RequestedCpus(const RawFlags& flags, const Profile& profile,
                                        const CpuLimits& limits) {
   if (!flags.cpus.empty()) {
-    auto cpus = ParseNumber32("--cpus", flags.cpus, 1, std::numeric_limits<uint32_t>::max());
-    const bool too_many = cpus.ok()
-                              ? *cpus > limits.max_cpus
-                              : flags.cpus.size() > 9 &&
-                                    flags.cpus.find_first_not_of("0123456789") == std::string::npos;
-    if (too_many) {
-      return FlagError(
-          "--cpus", absl::StrCat(Quoted(flags.cpus), " is above the ", limits.whose, " limit of ",
-                                 limits.max_cpus, " vCPUs; give at most that many"));
-    }
-    return cpus;
+    auto cpus = ParseNumber32("--cpus", flags.cpus, 1, limits.max_cpus);
+    const bool positive = flags.cpus.find_first_not_of("0123456789") == std::string::npos &&
+                          flags.cpus.find_first_not_of('0') != std::string::npos;
+    if (cpus.ok() || !positive) return cpus;
+    return FlagError("--cpus",
+                     absl::StrCat(Quoted(flags.cpus), " is above the ", limits.whose, " limit of ",
+                                  limits.max_cpus, " vCPUs; give at most that many"));
   }
   if (!flags.topology.empty()) return 0;
   if (!flags.apic_ids.empty()) {
@@ -287,8 +283,8 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
     ASSIGN_OR_RETURN(config.firmware_lies,
                      ParseNumberList("--firmware-lies", flags.firmware_lies, 1, config.cpus - 1));
   }
-  // Virtual time costs nothing while nothing happens in it.
-  if (config.machine == MachineKind::kSim) config.time_limit_ms = kSimulatedTimeLimitMs;
+  config.time_limit_ms = config.machine == MachineKind::kSim ? kBringUpTimeLimit.simulated_ms
+                                                             : kBringUpTimeLimit.kvm_ms;
   if (!flags.time_limit_s.empty()) {
     ASSIGN_OR_RETURN(const uint32_t seconds,
                      ParseNumber32("--time-limit-s", flags.time_limit_s, 1, 86'400));

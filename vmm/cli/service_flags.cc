@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/flag_values.h"
+#include "vmm/cli/time_limits.h"
 #include "vmm/timeline/scenario_names.h"
 
 namespace sipi {
@@ -338,14 +339,6 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
   return absl::OkStatus();
 }
 
-// A scenario's own time comes on top; virtual time costs nothing while nothing happens in it.
-int64_t TimeLimitMs(const RunConfig& config) {
-  constexpr int64_t kKvmMs = 600'000;
-  constexpr int64_t kSimulatedMs = 1'000'000'000;
-  const int64_t base = config.machine == MachineKind::kSim ? kSimulatedMs : kKvmMs;
-  return base + config.scenario_knobs.duration_ms;
-}
-
 }  // namespace
 
 void SetProfileKernel(const Profile& profile, abi::KernelKnobs& knobs) {
@@ -358,6 +351,9 @@ void SetProfileKernel(const Profile& profile, abi::KernelKnobs& knobs) {
 void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
   AddTable(app, raw, kKernelFlags, "Kernel");
   AddTable(app, raw, FlagsOf(use), use == ServiceUse::kRun ? "Hotplug" : "This command");
+  if (CLI::Option* limit = app.get_option_no_throw("--time-limit-s")) {
+    limit->description(TimeLimitHelp(use));
+  }
   if (use != ServiceUse::kRcuScale) return;
   app.add_flag("--expedited", raw.expedited, "time expedited grace periods (gp_exp)");
   app.add_flag("--async", raw.async, "time call_rcu() (gp_async)");
@@ -376,7 +372,7 @@ absl::Status SetServices(const RawServices& raw, ServiceUse use, bool time_limit
   RETURN_IF_ERROR(SetScenarioKnobs(raw, use, config));
   const bool needs = config.scenario >= abi::Scenario::kHotplug;
   config.kernel.services = needs || AnyGiven(raw, kKernelFlags) ? 1 : 0;
-  if (needs && !time_limit_given) config.time_limit_ms = TimeLimitMs(config);
+  if (needs && !time_limit_given) config.time_limit_ms = ServicesTimeLimitMs(config);
   if (config.kernel.services == 0) return absl::OkStatus();
   if (config.payload) {
     return FlagError("--payload",

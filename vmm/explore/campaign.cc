@@ -4,11 +4,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "vmm/explore/explorer.h"
 
 namespace sipi {
@@ -122,61 +120,6 @@ void RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
       std::unique(state.failures.begin(), state.failures.end(),
                   [](const Failure& a, const Failure& b) { return a.seed == b.seed; }),
       state.failures.end());
-}
-
-std::string StateJson(const CampaignState& state) {
-  nlohmann::ordered_json tree = {{"schema", "sipi.explore/1"},   {"first_seed", state.first_seed},
-                                 {"schedules", state.schedules}, {"shard", state.shard},
-                                 {"shards", state.shards},       {"done", state.done}};
-  tree["failures"] = nlohmann::ordered_json::array();
-  for (const Failure& failure : state.failures) {
-    tree["failures"].push_back({{"seed", failure.seed}, {"wrong", failure.wrong}});
-  }
-  return tree.dump(1) + "\n";
-}
-
-absl::StatusOr<CampaignState> ParseState(const std::string& text, const std::string& origin) {
-  try {
-    const auto tree = nlohmann::json::parse(text);
-    CampaignState state;
-    if (tree.at("schema") != "sipi.explore/1") {
-      return absl::InvalidArgumentError(
-          absl::StrCat(origin, ": \"schema\" must be \"sipi.explore/1\""));
-    }
-    tree.at("first_seed").get_to(state.first_seed);
-    tree.at("schedules").get_to(state.schedules);
-    tree.at("shard").get_to(state.shard);
-    tree.at("shards").get_to(state.shards);
-    tree.at("done").get_to(state.done);
-    for (const auto& failure : tree.at("failures")) {
-      state.failures.push_back(
-          {failure.at("seed").get<uint64_t>(), failure.at("wrong").get<std::string>()});
-    }
-    if (state.shards == 0 || state.shard == 0 || state.shard > state.shards) {
-      return absl::InvalidArgumentError(absl::StrCat(origin, ": \"shard\" is out of range"));
-    }
-    return state;
-  } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(origin, ": no file that sipi explore --state wrote (", error.what(), ")"));
-  }
-}
-
-std::string MergeTable(const std::vector<CampaignState>& states) {
-  uint64_t done = 0;
-  uint64_t wanted = 0;
-  size_t failures = 0;
-  std::string list;
-  for (const CampaignState& state : states) {
-    done += state.done;
-    wanted += SchedulesOfShard(state.schedules, state.shard, state.shards);
-    failures += state.failures.size();
-    for (const Failure& failure : state.failures) {
-      absl::StrAppend(&list, "  seed ", failure.seed, ": ", failure.wrong, "\n");
-    }
-  }
-  return absl::StrCat(states.size(), " of ", states.empty() ? 0 : states[0].shards, " shards, ",
-                      done, " of ", wanted, " schedules done, ", failures, " failures\n", list);
 }
 
 }  // namespace sipi

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "vmm/explore/explore_case.h"
 
 namespace sipi {
@@ -28,12 +27,21 @@ struct Failure {
   std::string wrong;
 };
 
-// What has been done: written to a file, read from it to go on, merged with other shards'.
-struct CampaignState {
+// Which campaign this is: everything that its cases and their ends follow from.
+struct CampaignIdentity {
+  std::string version;  // of sipi
+  std::string cases;    // what its kernel makes of a few of the cases (CasesFingerprint)
+  ExploreSpace space;
   uint64_t first_seed = 1;
   uint64_t schedules = 0;
-  uint32_t shard = 1;
   uint32_t shards = 1;
+};
+
+// What has been done: written to a file, read from it to go on, merged with other shards'
+// (campaign_state.h).
+struct CampaignState {
+  CampaignIdentity campaign;
+  uint32_t shard = 1;
   uint64_t done = 0;              // of this shard's schedules, from its first on
   std::vector<Failure> failures;  // by seed
 };
@@ -46,12 +54,5 @@ uint64_t SchedulesOfShard(uint64_t schedules, uint32_t shard, uint32_t shards);
 // every second on the calling thread; may be null.
 void RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
                  const std::function<void(const CampaignState&)>& progress, CampaignState& state);
-
-// "sipi.explore/1" as JSON.
-std::string StateJson(const CampaignState& state);
-absl::StatusOr<CampaignState> ParseState(const std::string& text, const std::string& origin);
-
-// Several shards' states as one table; and whether they are all there and done.
-std::string MergeTable(const std::vector<CampaignState>& states);
 
 }  // namespace sipi

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "guest/abi/boot_params.h"
-#include "vmm/timeline/event_info.h"
+#include "vmm/timeline/run_record.h"
 
 namespace sipi {
 namespace {
@@ -42,11 +42,12 @@ const char* ExceptionName(uint32_t vector) {
 }
 
 // "CPU 5 (APIC ID 10): waiting for SIPI; handshake kicked, step cpu:kick_ap".
-std::string DescribeCpu(const CpuFinal& cpu) {
+std::string DescribeCpu(const RunRecord& record, const CpuFinal& cpu) {
+  const std::string failure = FailureText(record, cpu, WhichFailure::kLast);
   return absl::StrCat("CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value,
                       "): ", cpu.doing.empty() ? "" : cpu.doing + "; ", "handshake ",
                       abi::Name(cpu.sync_state), ", step ", abi::Name(cpu.cpuhp_state),
-                      cpu.error == 0 ? "" : ", ", GuestErrorName(cpu.error));
+                      failure.empty() ? "" : ", ", failure);
 }
 
 // The CPUs that `wanted` picks, a few by name and the rest by number.
@@ -56,7 +57,8 @@ std::string ListCpus(const RunRecord& record, Wanted wanted) {
   size_t count = 0;
   for (const CpuFinal& cpu : record.cpus) {
     if (!wanted(cpu)) continue;
-    if (count++ < kMostCpus) absl::StrAppend(&text, text.empty() ? "" : " | ", DescribeCpu(cpu));
+    if (count++ < kMostCpus)
+      absl::StrAppend(&text, text.empty() ? "" : " | ", DescribeCpu(record, cpu));
   }
   if (count > kMostCpus) absl::StrAppend(&text, " | and ", count - kMostCpus, " more");
   return text;

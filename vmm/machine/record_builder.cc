@@ -142,8 +142,8 @@ RunRecord RecordOf(const RunConfig& config, const RunEnd& end, const Remains& re
   record.complete = record.outcome == Outcome::kComplete || record.outcome == Outcome::kPartial;
   if (end.kind == EndKind::kSignal) record.signal = static_cast<int>(end.code);
   AddDoing(remains, record);
+  AddTimeline(remains, record);  // the diagnosis names steps that failed
   record.diagnosis = Diagnose(end, *remains.result, config.time_limit_ms, record);
-  AddTimeline(remains, record);
   AddRetries(record);
   AddNotes(*remains.result, record);
   const bool failed = std::any_of(record.events.begin(), record.events.end(), [](const Event& e) {

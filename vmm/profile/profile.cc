@@ -1,7 +1,5 @@
 #include "vmm/profile/profile.h"
 
-#include <algorithm>
-#include <exception>
 #include <set>
 #include <utility>
 
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "vmm/base/json_text.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/base/text_file.h"
 #include "vmm/profile/builtin_profiles.h"
@@ -40,30 +39,6 @@ class DuplicateKeys {
   std::string first_;
 };
 
-// "line 3, column 7 (byte 41)" for a byte that counts from 1.
-std::string Place(absl::string_view text, size_t byte) {
-  const absl::string_view before = text.substr(0, std::min(text.size(), byte > 0 ? byte - 1 : 0));
-  const auto newlines = std::count(before.begin(), before.end(), '\n');
-  const size_t line_start =
-      before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return absl::StrCat("line ", newlines + 1, ", column ", before.size() - line_start + 1, " (byte ",
-                      byte, ")");
-}
-
-absl::StatusOr<Profile> Parse(absl::string_view text, const std::string& origin) {
-  DuplicateKeys duplicates;
-  const auto watch = [&duplicates](int depth, nlohmann::json::parse_event_t event,
-                                   const nlohmann::json& value) {
-    return duplicates(depth, event, value);
-  };
-  const nlohmann::json tree = nlohmann::json::parse(text.begin(), text.end(), watch);
-  if (!duplicates.first().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(origin, ": key \"", duplicates.first(), "\" stands twice; keep one"));
-  }
-  return ReadProfile(tree, origin);
-}
-
 bool IsFileName(absl::string_view name) {
   return absl::StrContains(name, "/") || absl::EndsWith(name, ".json");
 }
@@ -76,17 +51,20 @@ std::vector<std::string> BuiltinProfileNames() {
   return names;
 }
 
-absl::StatusOr<Profile> ParseProfile(absl::string_view json, absl::string_view origin) {
-  const std::string name(origin);
-  try {
-    return Parse(json, name);
-  } catch (const nlohmann::json::parse_error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": malformed JSON at ",
-                                                   Place(json, error.byte),
-                                                   "; docs/profiles.md shows the form"));
-  } catch (const std::exception& error) {  // the library's other errors, memory
-    return absl::InvalidArgumentError(absl::StrCat(name, ": ", error.what()));
+absl::StatusOr<Profile> ParseProfile(absl::string_view json, absl::string_view name) {
+  const std::string origin(name);
+  DuplicateKeys duplicates;
+  const auto watch = [&duplicates](int depth, nlohmann::json::parse_event_t event,
+                                   const nlohmann::json& value) {
+    return duplicates(depth, event, value);
+  };
+  ASSIGN_OR_RETURN(const nlohmann::json tree, ParseJson({json.data(), json.size()}, origin,
+                                                        "docs/profiles.md shows the form", watch));
+  if (!duplicates.first().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(origin, ": key \"", duplicates.first(), "\" stands twice; keep one"));
   }
+  return ReadProfile(tree, origin);
 }
 
 absl::StatusOr<Profile> LoadProfile(absl::string_view name) {

@@ -1,13 +1,13 @@
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "vmm/base/json_reader.h"
+#include "vmm/base/json_text.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/base/text_file.h"
-#include "vmm/report/json_reader.h"
 #include "vmm/report/run_json.h"
 #include "vmm/timeline/event_info.h"
 #include "vmm/timeline/outcome.h"
@@ -182,14 +182,9 @@ absl::StatusOr<RunRecord> FromTree(const json& tree, const std::string& origin) 
 
 absl::StatusOr<RunRecord> ParseRunJson(std::string_view text, std::string_view origin) {
   const std::string name(origin);
-  try {
-    return FromTree(json::parse(text), name);
-  } catch (const json::parse_error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": malformed JSON at byte ", error.byte,
-                                                   "; give a file that `sipi run --json` wrote"));
-  } catch (const std::exception& error) {  // the library's other errors, memory
-    return absl::InvalidArgumentError(absl::StrCat(name, ": ", error.what()));
-  }
+  ASSIGN_OR_RETURN(const json tree,
+                   ParseJson(text, name, "give a file that `sipi run --json` wrote"));
+  return FromTree(tree, name);
 }
 
 absl::StatusOr<RunRecord> ReadRunJson(const std::string& path) {

@@ -91,10 +91,12 @@ std::string MilestoneTable(const Analysis& analysis) {
   return any ? absl::StrCat("\n", table.Render()) : "";
 }
 
-std::string MissingLine(const CpuFinal& cpu) {
+std::string MissingLine(const RunRecord& record, const CpuFinal& cpu) {
+  const std::string failure = FailureText(record, cpu, WhichFailure::kLast);
   return absl::StrCat("CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value,
                       ") is not online: ", "handshake ", abi::Name(cpu.sync_state), ", state ",
-                      abi::Name(cpu.cpuhp_state), cpu.doing.empty() ? "" : ", ", cpu.doing, "\n");
+                      abi::Name(cpu.cpuhp_state), failure.empty() ? "" : ", ", failure,
+                      cpu.doing.empty() ? "" : ", ", cpu.doing, "\n");
 }
 
 std::string MissingCpus(const RunRecord& record) {
@@ -104,7 +106,7 @@ std::string MissingCpus(const RunRecord& record) {
   for (const CpuFinal& cpu : record.cpus) {
     if (cpu.online || !cpu.wanted) continue;
     if (lines < kMaxMissingLines) {
-      text += MissingLine(cpu);
+      text += MissingLine(record, cpu);
       ++lines;
     } else {
       rest.push_back(cpu.cpu.value);
@@ -122,11 +124,11 @@ std::string Retries(const RunRecord& record) {
   for (const CpuFinal& cpu : record.cpus) {
     if (!cpu.retried) continue;
     absl::StrAppend(&text, "CPU ", cpu.cpu.value, " (APIC ID ", cpu.apic_id.value,
-                    ") was brought up once more: first ", GuestErrorName(cpu.first_error),
-                    ", then ",
-                    cpu.online       ? "online"
-                    : cpu.error != 0 ? GuestErrorName(cpu.error)
-                                     : "not online",
+                    ") was brought up once more: first ",
+                    FailureText(record, cpu, WhichFailure::kFirst), ", then ",
+                    cpu.online       ? std::string("online")
+                    : cpu.error != 0 ? FailureText(record, cpu, WhichFailure::kLast)
+                                     : std::string("not online"),
                     "\n");
   }
   return text.empty() ? text : absl::StrCat("\n", text);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/report/host_json.h"
 #include "vmm/report/json_writer.h"
 #include "vmm/report/service_spans.h"
 #include "vmm/report/trace_spans.h"
@@ -112,6 +113,10 @@ void WriteOtherData(JsonWriter& json, const RunRecord& record) {
   json.Key("otherData");
   json.BeginObject();
   json.Field("schema", "sipi.trace/1");
+  json.Field("machine", record.machine);
+  WriteHost(json, record.host);
+  json.Field("cpus_offered", record.cpus_offered);
+  json.Field("seed", record.seed);
   json.Field("strategy", record.strategy);
   json.Field("irqchip", record.irqchip);
   json.Field("apic", record.apic);

@@ -1,6 +1,10 @@
 // Small facts that several reports tell of a record.
 #include <algorithm>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "guest/abi/percpu.h"
+#include "vmm/timeline/event_info.h"
 #include "vmm/timeline/run_record.h"
 
 namespace sipi {
@@ -8,6 +12,24 @@ namespace sipi {
 bool WasVetoed(const RunRecord& record) {
   return std::any_of(record.events.begin(), record.events.end(),
                      [](const Event& event) { return event.name == abi::TraceEvent::kVeto; });
+}
+
+std::string FailureText(const RunRecord& record, const CpuFinal& cpu, WhichFailure which) {
+  const bool first = which == WhichFailure::kFirst;
+  const uint32_t error = first ? cpu.first_error : cpu.error;
+  if (error != static_cast<uint32_t>(abi::GuestError::kStepFailed)) return GuestErrorName(error);
+  // Of one try: the step that failed first. Those that fail after it do so because of it.
+  std::optional<uint32_t> step;
+  for (const Event& event : record.events) {
+    if (event.target != cpu.cpu.value) continue;
+    const bool tried_again =
+        event.name == abi::TraceEvent::kRetry || event.name == abi::TraceEvent::kHotplugBegin;
+    if (tried_again && first && step) break;
+    if (tried_again) step.reset();
+    if (event.name == abi::TraceEvent::kStepFailed && !step) step = event.value;
+  }
+  if (!step) return GuestErrorName(error);
+  return absl::StrCat("cpuhp step ", abi::Name(static_cast<abi::CpuhpState>(*step)), " failed");
 }
 
 std::string HostLine(const HostInfo& host) {

@@ -106,6 +106,13 @@ bool WasVetoed(const RunRecord& record);
 // "AMD EPYC, 2 cores, kvm_amd, Linux 6.1.0"; what is unknown is left out.
 std::string HostLine(const HostInfo& host);
 
+// Of a CPU's failures, the one that it had at first (`retried`), and the one it was left with.
+enum class WhichFailure { kFirst, kLast };
+
+// What failed, for people: "cpuhp step sched:active failed", "gave no sign of life in time"; empty
+// if nothing did. The step is that of the timeline's event; without one it stays unnamed.
+std::string FailureText(const RunRecord& record, const CpuFinal& cpu, WhichFailure which);
+
 // Process exit status of a run that ended so.
 int ExitStatus(const RunRecord& record);
 

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -34,6 +36,17 @@ class ObjectReader {
   template <class T>
   void ReadOptional(const char* key, T& out) {
     if (status_.ok() && object_.contains(key)) Read(key, out);
+  }
+
+  // A required field that may be null: `out` holds nothing then.
+  template <class T>
+  void ReadNullable(const char* key, std::optional<T>& out) {
+    out.reset();
+    const nlohmann::json* value = Find(key);
+    if (value == nullptr || value->is_null()) return;
+    T read{};
+    Convert(key, *value, read);
+    if (status_.ok()) out = std::move(read);
   }
 
   // A required field of any type; null after an error.
