@@ -76,6 +76,12 @@ TEST(Tree, PlatformIsNotChosenByThePreprocessor) { EXPECT_EQ(AllFindings(CheckCo
 TEST(Tree, NothingIsLeftForLater) { EXPECT_EQ(AllFindings(CheckLeftovers), ""); }
 TEST(Tree, HeadersAreIncludedOnce) { EXPECT_EQ(AllFindings(CheckHeader), ""); }
 
+TEST(Tree, WhatIsWrittenStandsInTheFormats) {
+  const std::string formats = ReadAll(Root() / "docs/formats.md");
+  EXPECT_EQ(AllFindings([&formats](const SourceFile& file) { return CheckFormats(file, formats); }),
+            "");
+}
+
 TEST(Tree, EverySourceIsBuilt) {
   EXPECT_EQ(
       AllFindings([](const SourceFile& file) { return CheckBuilt(file, MesonTextFor(file.path)); }),

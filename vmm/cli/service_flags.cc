@@ -68,7 +68,8 @@ constexpr ServiceFlag kScaleFlags[] = {
     {"--measurements", &R::measurements, "N", "of each writer at least, 1 to 10000 (default 100)"},
 };
 constexpr ServiceFlag kRefFlags[] = {
-    {"--readers", &R::readers, "N", "threads that read (nreaders; default one)"},
+    {"--readers", &R::readers, "N",
+     "threads that read (nreaders; default: half of the CPUs and a quarter of them)"},
     {"--rounds", &R::rounds, "N", "points to measure (nruns; default 30)"},
 };
 constexpr ServiceFlag kCallRcuFlags[] = {
@@ -272,7 +273,10 @@ absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
     if (raw.onoff == "on") return FlagError("--onoff", "one CPU cannot go off; give --cpus=2");
     knobs.onoff = 0;
   }
-  return SetWriters(raw, 100'000, knobs);
+  RETURN_IF_ERROR(SetWriters(raw, 100'000, knobs));
+  knobs.readers = abi::TortureReaders(knobs.readers, config.cpus);
+  knobs.writers = abi::TortureFakeWriters(knobs.writers);
+  return absl::OkStatus();
 }
 
 // What `use` asks for, but for what all of them have.
@@ -292,15 +296,20 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
         return FlagError("--async", "call_rcu has no expedited form; give one of the two");
       }
       RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
-      return SetWriters(raw, config.cpus, knobs);
+      RETURN_IF_ERROR(SetWriters(raw, config.cpus, knobs));
+      knobs.writers = abi::WritersOf(knobs.writers, config.cpus);
+      return absl::OkStatus();
     case ServiceUse::kRcuRef:
       config.scenario = abi::Scenario::kRefScale;
       knobs.rounds = 30;
       RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, 1'000, knobs.rounds));
-      return SetWriters(raw, config.cpus, knobs);
+      RETURN_IF_ERROR(SetWriters(raw, config.cpus, knobs));
+      knobs.readers = abi::RefReaders(knobs.readers, config.cpus);
+      return absl::OkStatus();
     case ServiceUse::kCallRcu:
       config.scenario = abi::Scenario::kCallRcu;
       knobs.measurements = 10'000;
+      knobs.writers = abi::WritersOf(0, config.cpus);
       RETURN_IF_ERROR(SetSeconds(raw, 5, knobs));
       return SetNumber("--callbacks", raw.callbacks, 1, 1'000'000, knobs.measurements);
     case ServiceUse::kTorture:
@@ -325,7 +334,8 @@ void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
   AddTable(app, raw, FlagsOf(use), use == ServiceUse::kRun ? "Hotplug" : "This command");
   if (use != ServiceUse::kRcuScale) return;
   app.add_flag("--expedited", raw.expedited, "time expedited grace periods (gp_exp)");
-  app.add_flag("--async", raw.async, "time call_rcu() (gp_async)");
+  app.add_flag("--async", raw.async,
+               "time call_rcu(), at most 1000 callbacks of a writer in flight (gp_async)");
   app.add_flag("--durations", raw.durations, "print each measurement");
   for (const char* name : {"--expedited", "--async", "--durations"}) {
     app.get_option(name)->group("Switches")->disable_flag_override();

@@ -10,6 +10,10 @@ bool WasVetoed(const RunRecord& record) {
                      [](const Event& event) { return event.name == abi::TraceEvent::kVeto; });
 }
 
+std::string LostEventsNote(uint64_t lost_events) {
+  return std::to_string(lost_events) + " events of the timeline were lost";
+}
+
 std::string HostLine(const HostInfo& host) {
   std::string line;
   const auto add = [&line](const std::string& text) {
