@@ -63,8 +63,8 @@ struct ScenarioKnobs {
   uint32_t rounds = 1;          // smt, hotplug: how often
   uint32_t approaches = 0;      // smt: bit set of SmtApproach
   uint32_t smt_threads = 1;     // smt: threads per core that stay
-  uint32_t writers = 0;         // rcu scale: 0: one per CPU
-  uint32_t readers = 0;         // rcu scale, ref, torture; 0: the scenario's default
+  uint32_t writers = 0;         // rcu scale, callrcu; torture: fake ones; 0: the default, below
+  uint32_t readers = 0;         // rcu scale; ref, torture: 0: the default, below
   uint32_t measurements = 100;  // rcu scale: of each writer at least; callrcu: callbacks
   uint32_t hotplug_cpu = 0;     // hotplug: the CPU that goes off and on; 0: all in turn
   uint32_t queue_ms = 0;        // callrcu: how long updaters queue as fast as they can; 0: no bound
@@ -75,6 +75,24 @@ struct ScenarioKnobs {
   uint32_t kernel_busy = 0;  // smt: CPUs that a kernel thread keeps busy, see below
 };
 
+// How many threads a scenario makes where it was asked for none: what the guest does, and what flag
+// checks put into the knobs, so that reports name the number.
+constexpr uint32_t WritersOf(uint32_t asked, uint32_t cpus) { return asked != 0 ? asked : cpus; }
+// refscale: half of the CPUs and a quarter of them.
+constexpr uint32_t RefReaders(uint32_t asked, uint32_t cpus) {
+  if (asked != 0) return asked;
+  return cpus > 1 ? cpus / 2 + cpus / 4 : 1;
+}
+// rcutorture: nreaders, one less than there are CPUs; nfakewriters.
+constexpr uint32_t TortureReaders(uint32_t asked, uint32_t cpus) {
+  if (asked != 0) return asked;
+  return cpus > 1 ? cpus - 1 : 1;
+}
+constexpr uint32_t TortureFakeWriters(uint32_t asked) { return asked != 0 ? asked : 4; }
+
+// rcuscale's gp_async_max: callbacks of one writer that may be in flight.
+inline constexpr uint32_t kScaleAsyncMax = 1000;
+
 // What each scenario leaves for the VMM's reports, in events and counters:
 //   smt      Each round takes each approach in the order of its number: kSmtBegin .. kSmtEnd to
 //            smt_threads, then kSmtBegin .. kSmtEnd back to all threads. One switch at a time.
@@ -82,9 +100,10 @@ struct ScenarioKnobs {
 //            boot CPU, and never blocks: it offers its CPU by cond_resched() alone.
 //   hotplug  kHotplugBegin .. kHotplugEnd of each operation, off then on.
 //   scale    One writer on each of the first `writers` CPUs, bound. kScaleBegin on its CPU once all
-//            have started; each measurement kSyncBegin .. kSyncEnd there (async: around the call);
-//            kScaleEnd once every writer has `measurements` of them. Nobody else calls
-//            Synchronize on these CPUs meanwhile.
+//            have started; each measurement kSyncBegin .. kSyncEnd there (async: around the call,
+//            and the rcu_barrier() before it where kScaleAsyncMax callbacks are in flight);
+//            kScaleEnd once every writer has `measurements` of them, and async after all callbacks
+//            of the writer's CPU have run. Nobody else calls Synchronize on these CPUs meanwhile.
 //   ref      kRefPoint once a round.
 //   callrcu  kScaleBegin before the first callback is queued, kScaleEnd after all have run, with
 //            how many its updater had queued by then;
@@ -136,8 +155,8 @@ struct TortureCounters {
   uint64_t pipe[11];   // Reader Pipe: how many grace periods a reader saw its element go through
   uint64_t batch[11];  // Reader Batch
   uint64_t freed[11];  // Free-Block Circulation
-  uint64_t reads;
-  uint64_t updates;
+  uint64_t reads;      // the sum of pipe, and of batch; callrcu: 0
+  uint64_t updates;    // the sum of updates_by_kind; callrcu: batches
   uint64_t updates_by_kind[16];  // by TortureUpdate
   uint64_t failures;             // of every kind; 0: SUCCESS
   uint64_t order_checks;         // memory ordering through a grace period (mbchk)

@@ -53,6 +53,7 @@ enum class TraceEvent : uint16_t {
   kRetry = 35,          // control CPU: target is brought up once more, value = GuestError before
   // Scheduler, hotplug, RCU. `target` is the CPU concerned, `value` as said.
   kThread = 67,           // this CPU runs another thread: value = its number
+  kHotplugAsked = 68,     // cpu_up(), cpu_down(): target is to reach value; the locks come first
   kHotplugBegin = 36,     // control CPU: target goes; value = CpuhpState that it is to reach
   kHotplugEnd = 37,       // target, value = Error
   kCpusWriteLock = 38,    // cpus_write_lock() is asked for
@@ -169,6 +170,7 @@ inline constexpr TraceEventName kTraceEventNames[] = {
     {TraceEvent::kUnknownApicId, "unknown-apic-id"},
     {TraceEvent::kRetry, "retry"},
     {TraceEvent::kThread, "thread"},
+    {TraceEvent::kHotplugAsked, "hotplug-asked"},
     {TraceEvent::kHotplugBegin, "hotplug-begin"},
     {TraceEvent::kHotplugEnd, "hotplug-end"},
     {TraceEvent::kCpusWriteLock, "cpus-write-lock"},

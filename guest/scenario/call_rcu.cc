@@ -88,7 +88,7 @@ void Report(Kernel& kernel, callrcu::Workers& workers, Updater* updaters, uint32
 void RunCallRcu(Kernel& kernel) {
   const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
   const uint32_t cpus = kernel.params->cpu_count;
-  const uint32_t count = knobs.writers != 0 ? knobs.writers : cpus;
+  const uint32_t count = abi::WritersOf(knobs.writers, cpus);
   callrcu::Workers& workers = callrcu::Start(kernel);
   Crew& crew = MakeCrew(kernel);
   auto* updaters = AllocateArray<Updater>(kernel, count);

@@ -1,7 +1,11 @@
 // rcuscale: each writer waits for one grace period after the other. A writer's measurements count
 // from kScaleBegin, when all writers run, to kScaleEnd, when each has enough; a measurement is what
 // lies between kSyncBegin and kSyncEnd on the writer's CPU. RCU traces these two itself; with
-// gp_async they are traced here, around queueing a callback.
+// gp_async they are traced here, around queueing a callback, and there kScaleEnd comes after the
+// callbacks.
+//
+// Nobody measures before all run: an asynchronous writer never sleeps, so that it would keep its
+// CPU from whoever is to start the others, and its ring would be full by then.
 #include "guest/kernel/rcu/gp_seq.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/rcu/read_side.h"
@@ -12,7 +16,8 @@
 namespace sipi {
 namespace {
 
-constexpr uint32_t kAsyncMax = 1000;  // callbacks of a writer in flight (gp_async_max)
+using abi::kScaleAsyncMax;
+
 // Where one writer is slow, the others do not go on for ever: their rings are not endless.
 constexpr uint32_t kMeasurementsFactor = 4;
 constexpr uint32_t kReadsPerLook = 64;
@@ -23,6 +28,7 @@ struct Scale {
   uint32_t wanted = 0;  // measurements of each writer
   platform::Atomic<uint32_t> started{0};
   platform::Atomic<uint32_t> satisfied{0};  // writers that have enough
+  WaitQueue all_started;
   WaitQueue all_satisfied;
 
   const abi::ScenarioKnobs& knobs() const { return kernel->params->scenario_knobs; }
@@ -34,7 +40,7 @@ struct AsyncHead : rcu::Head {
 
 struct Member : CrewMember {
   Scale* scale = nullptr;
-  AsyncHead* heads = nullptr;  // [kAsyncMax], with gp_async
+  AsyncHead* heads = nullptr;  // [kScaleAsyncMax], with gp_async
   uint32_t next_head = 0;
 };
 
@@ -46,9 +52,10 @@ void AsyncDone(rcu::Head& head) {
 void QueueAsync(Member& self) {
   Kernel& kernel = *self.scale->kernel;
   AsyncHead& head = self.heads[self.next_head];
-  self.next_head = (self.next_head + 1) % kAsyncMax;
+  self.next_head = (self.next_head + 1) % kScaleAsyncMax;
   const auto kind = static_cast<uint32_t>(abi::GracePeriodKind::kNone);
   platform::Trace(abi::TraceEvent::kSyncBegin, 0, kind);
+  // The oldest of the last kScaleAsyncMax.
   if (head.in_flight.Load(std::memory_order_acquire) != 0) rcu::Barrier(kernel);
   head.in_flight.Store(1, std::memory_order_relaxed);
   rcu::Call(kernel, head, AsyncDone);
@@ -84,7 +91,8 @@ void Write(CrewMember& member) {
   };
   self.crew->AwaitStart();
   scale.started.FetchAdd(1, std::memory_order_seq_cst);
-  while (!all(scale.started)) Measure(self);
+  if (all(scale.started)) scale.all_started.WakeAll(*scale.kernel);
+  scale.all_started.Wait([&] { return all(scale.started); });
   platform::Trace(abi::TraceEvent::kScaleBegin, index, Batches(scale));
   for (uint32_t done = 0; !all(scale.satisfied);) {
     if (done >= scale.wanted * kMeasurementsFactor) {
@@ -96,8 +104,8 @@ void Write(CrewMember& member) {
     scale.satisfied.FetchAdd(1, std::memory_order_seq_cst);
     if (all(scale.satisfied)) scale.all_satisfied.WakeAll(*scale.kernel);
   }
-  platform::Trace(abi::TraceEvent::kScaleEnd, index, Batches(scale));
   if (self.heads != nullptr) rcu::Barrier(*scale.kernel);
+  platform::Trace(abi::TraceEvent::kScaleEnd, index, Batches(scale));
 }
 
 void Read(CrewMember& member) {
@@ -124,7 +132,7 @@ void RunRcuScale(Kernel& kernel) {
   Scale& scale = *AllocateArray<Scale>(kernel, 1);
   scale.kernel = &kernel;
   const uint32_t cpus = kernel.params->cpu_count;
-  scale.writers = scale.knobs().writers != 0 ? scale.knobs().writers : cpus;
+  scale.writers = abi::WritersOf(scale.knobs().writers, cpus);
   scale.wanted = scale.knobs().measurements != 0 ? scale.knobs().measurements : 1;
   Crew& readers = MakeCrew(kernel);
   for (uint32_t i = 0; i < scale.knobs().readers; ++i) {
@@ -133,7 +141,7 @@ void RunRcuScale(Kernel& kernel) {
   Crew& writers = MakeCrew(kernel);
   for (uint32_t i = 0; i < scale.writers; ++i) {
     Member& writer = MakeMember(scale, Write);
-    if (scale.knobs().async != 0) writer.heads = AllocateArray<AsyncHead>(kernel, kAsyncMax);
+    if (scale.knobs().async != 0) writer.heads = AllocateArray<AsyncHead>(kernel, kScaleAsyncMax);
     writers.Spawn(
         writer,
         {.name = "rcu_scale_wr/%", .index = i, .cpu = i % cpus, .priority = Priority::kFifo});

@@ -52,12 +52,6 @@ void Read(CrewMember& member) {
   }
 }
 
-// refscale's default: half of the CPUs and a quarter of them.
-uint32_t DefaultReaders(uint32_t cpus) {
-  const uint32_t readers = cpus / 2 + cpus / 4;
-  return readers != 0 ? readers : 1;
-}
-
 }  // namespace
 
 void RunRefScale(Kernel& kernel) {
@@ -65,7 +59,7 @@ void RunRefScale(Kernel& kernel) {
   const uint32_t cpus = kernel.params->cpu_count;
   Ref& ref = *AllocateArray<Ref>(kernel, 1);
   ref.kernel = &kernel;
-  ref.readers = knobs.readers != 0 ? knobs.readers : DefaultReaders(cpus);
+  ref.readers = abi::RefReaders(knobs.readers, cpus);
   Crew& crew = MakeCrew(kernel);
   auto* readers = AllocateArray<Reader>(kernel, ref.readers);
   for (uint32_t i = 0; i < ref.readers; ++i) {

@@ -50,9 +50,8 @@ Torture& Make(Kernel& kernel) {
   torture.kernel = &kernel;
   torture.crew = &MakeCrew(kernel);
   torture.cpus = kernel.params->cpu_count;
-  // rcutorture: one less than there are CPUs.
-  const uint32_t readers = torture.cpus > 1 ? torture.cpus - 1 : 1;
-  torture.readers = knobs.readers != 0 ? knobs.readers : readers;
+  torture.readers = abi::TortureReaders(knobs.readers, torture.cpus);
+  torture.fake_writers = abi::TortureFakeWriters(knobs.writers);
   torture.duration_us = uint64_t{1000} * (knobs.duration_ms != 0 ? knobs.duration_ms : kDefaultMs);
   torture.callbacks = AllocateArray<CallbackCount>(kernel, torture.cpus);
   MakeElements(torture);

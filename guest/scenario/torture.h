@@ -67,6 +67,7 @@ struct Torture {
   Actor* actors = nullptr;
   uint32_t cpus = 1;
   uint32_t readers = 1;
+  uint32_t fake_writers = 0;
   uint64_t duration_us = 0;
 
   Element* elements = nullptr;
@@ -136,6 +137,7 @@ uint32_t TakeElement(Torture& torture);
 bool AdvanceElement(Torture& torture, Element& element);
 
 // --- Ways to wait for a grace period (torture_update.cc). Thread context; checks its cookies.
+void CountUpdate(Tally& tally, abi::TortureUpdate kind);
 void WaitForGracePeriod(Actor& self, abi::TortureUpdate kind);
 abi::TortureUpdate RandomUpdate(Random& random);
 

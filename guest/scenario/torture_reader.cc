@@ -47,6 +47,7 @@ uint32_t Histogram(uint64_t value) {
 // The element's way through the pipe as this section has seen it.
 void LookAtElement(Torture& torture, Tally& tally, Element& element, uint64_t gps_before) {
   const uint32_t stage = element.stage.Load(std::memory_order_acquire);
+  ++tally.counts.reads;
   ++tally.counts.pipe[Histogram(stage)];
   ++tally.counts.batch[Histogram(NormalGps(*torture.kernel) - gps_before)];
   if (stage > 1) Fail(tally, TortureCheck::kShortGracePeriod);
@@ -83,7 +84,6 @@ void ReadOnce(Reader& self) {
   }
   OrderEnd(torture, self.index);
   rcu::ReadUnlock();
-  ++tally.counts.reads;
 }
 
 // In the timer interrupt: a section without delays.
@@ -98,7 +98,6 @@ void ReadInInterrupt(void* argument) {
     LookAtElement(torture, self.tally, torture.elements[index], gps_before);
   }
   rcu::ReadUnlock();
-  ++self.tally.counts.reads;
   irq.busy.Store(0, std::memory_order_release);
 }
 

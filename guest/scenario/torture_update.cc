@@ -128,7 +128,7 @@ void FakeWrite(CrewMember& member) {
     RandomSleep(self, 10'000);
     const TortureUpdate kind =
         self.random.OneIn(kOneBarrierIn) ? TortureUpdate::kBarrier : RandomUpdate(self.random);
-    ++self.tally.counts.updates_by_kind[static_cast<uint32_t>(kind)];
+    CountUpdate(self.tally, kind);
     if (kind == TortureUpdate::kCall) {
       QueueCallback(torture, self.head, Called);
       self.called.Wait();
@@ -160,6 +160,11 @@ bool WaitsForShortCookies(TortureUpdate kind) {
 }
 
 }  // namespace
+
+void CountUpdate(Tally& tally, TortureUpdate kind) {
+  ++tally.counts.updates;
+  ++tally.counts.updates_by_kind[static_cast<uint32_t>(kind)];
+}
 
 void WaitForGracePeriod(Actor& self, TortureUpdate kind) {
   Kernel& kernel = *self.torture->kernel;
@@ -193,10 +198,7 @@ TortureUpdate RandomUpdate(Random& random) {
 
 void SpawnFakeWriters(Torture& torture) {
   constexpr uint32_t kStream = 0x60000;
-  constexpr uint32_t kFakeWriters = 4;  // rcutorture: nfakewriters
-  const uint32_t asked = torture.kernel->params->scenario_knobs.writers;
-  const uint32_t count = asked != 0 ? asked : kFakeWriters;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < torture.fake_writers; ++i) {
     auto& writer = MakeActor<FakeWriter>(torture, kStream + i, FakeWrite);
     writer.head.torture = &torture;
     writer.head.done = &writer.called;

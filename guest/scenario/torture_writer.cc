@@ -42,7 +42,7 @@ void Retire(Writer& self, uint32_t old) {
   Element& element = torture.elements[old];
   (void)AdvanceElement(torture, element);  // to stage 1: new readers do not find it any more
   const TortureUpdate kind = RandomUpdate(self.random);
-  ++self.tally.counts.updates_by_kind[static_cast<uint32_t>(kind)];
+  CountUpdate(self.tally, kind);
   if (kind == TortureUpdate::kCall) return QueueCallback(torture, element, PipeCallback);
   WaitForGracePeriod(self, kind);
   self.removed[self.removed_count++] = old;
@@ -78,7 +78,6 @@ void Write(CrewMember& member) {
     element.alive.Store(1, std::memory_order_relaxed);
     const uint32_t old = torture.current.Exchange(fresh, std::memory_order_acq_rel);
     if (old != kNoElement) Retire(self, old);
-    ++self.tally.counts.updates;
     CycleExpediting(self);
   }
   while (self.expediting != 0) CycleExpediting(self);

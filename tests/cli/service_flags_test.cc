@@ -226,6 +226,24 @@ TEST(ServiceFlags, RcuTorture) {
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "torture", "--seconds=0"}), "--seconds: "));
 }
 
+// What the guest would take by itself stands in the knobs, so that reports can name it.
+TEST(ServiceFlags, DefaultsOfThreadCountsAreNumbers) {
+  const auto knobs = [](std::vector<std::string> args) {
+    return Parse(std::move(args)).checked.config.scenario_knobs;
+  };
+  EXPECT_EQ(knobs({"rcu", "ref", "--cpus=16"}).readers, 12u);
+  EXPECT_EQ(knobs({"rcu", "ref", "--cpus=1"}).readers, 1u);
+  EXPECT_EQ(knobs({"rcu", "ref", "--cpus=16", "--readers=2"}).readers, 2u);
+  EXPECT_EQ(knobs({"rcu", "torture", "--cpus=16"}).readers, 15u);
+  EXPECT_EQ(knobs({"rcu", "torture", "--cpus=1"}).readers, 1u);
+  EXPECT_EQ(knobs({"rcu", "torture", "--cpus=16"}).writers, 4u);
+  EXPECT_EQ(knobs({"rcu", "torture", "--cpus=16", "--writers=7"}).writers, 7u);
+  EXPECT_EQ(knobs({"rcu", "scale", "--cpus=16"}).writers, 16u);
+  EXPECT_EQ(knobs({"rcu", "scale", "--cpus=16"}).readers, 0u);
+  EXPECT_EQ(knobs({"rcu", "callrcu", "--cpus=16"}).writers, 16u);
+  EXPECT_TRUE(Contains(Parse({"rcu", "ref", "--help"}).help, "a quarter"));
+}
+
 TEST(ServiceFlags, CallRcuRunsEachPinning) {
   EXPECT_EQ(Parse({"rcu", "callrcu"}).pinnings.size(), 3u);
   const CommandLine line = Parse({"rcu", "callrcu", "--pinning=at-start", "--callbacks=5"});

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -112,12 +114,29 @@ TEST_P(OnEachMachine, RcuScaleMeasuresWhatItWasAskedFor) {
   }
 }
 
+// More writers than this host has cores: the first one, which never sleeps by itself, must not keep
+// the others from being started.
+TEST_P(OnEachMachine, AsyncScaleEndsAndSaysWhatItMeasured) {
+  const Result result =
+      SipiJson({"rcu", "scale", Machine(), "--cpus=4", "--measurements=5", "--async"});
+  ASSERT_EQ(result.finished.status, 0) << result.finished.out << result.finished.err;
+  EXPECT_EQ(result.file["lost_events"], 0);
+  EXPECT_EQ(result.file["measured"], "call_rcu");
+  EXPECT_GE(result.file["callbacks"], 20);
+  EXPECT_GT(result.file["batches"], 0);
+  EXPECT_NE(result.finished.out.find("Average call_rcu() duration: "), std::string::npos);
+  EXPECT_EQ(result.finished.out.find("!!!"), std::string::npos) << result.finished.out;
+}
+
 TEST_P(OnEachMachine, TortureSucceeds) {
   const Result result = SipiJson({"rcu", "torture", Machine(), "--cpus=3", "--seconds=1"});
   EXPECT_EQ(result.finished.status, 0) << result.finished.out << result.finished.err;
   EXPECT_TRUE(result.finished.out.ends_with("--- End of test: SUCCESS\n")) << result.finished.out;
   EXPECT_EQ(result.file["result"], "SUCCESS");
   EXPECT_GT(result.file["reads"], 0);
+  EXPECT_EQ(result.file["readers"], 2);
+  EXPECT_EQ(result.file["fake_writers"], 4);
+  EXPECT_EQ(result.file["lost_events"], 0);
 }
 
 TEST_P(OnEachMachine, HotplugGoesRoundByRound) {
@@ -133,6 +152,20 @@ TEST_P(OnEachMachine, HotplugGoesRoundByRound) {
     ++operations[event["target"]];
   }
   EXPECT_EQ(operations, (std::map<int, int>{{1, 4}, {2, 4}}));
+  // Nobody else waits for grace periods here: each wait is part of some operation.
+  uint64_t waits = 0;
+  for (const json& event : result.file["events"]) waits += event["name"] == "sync-end" ? 1u : 0u;
+  uint64_t accounted = 0;
+  uint64_t for_locks = 0;
+  for (const json& operation : result.file["hotplug"]) {
+    for (const json& count : operation["grace_periods"]) accounted += count.get<uint64_t>();
+    for (const json& count : operation["locks_grace_periods"]) for_locks += count.get<uint64_t>();
+    EXPECT_LT(operation["locks_ns"], operation["ns"]);
+  }
+  EXPECT_EQ(result.file["hotplug"].size(), 8u);
+  EXPECT_EQ(accounted, waits);
+  EXPECT_GT(for_locks, 0u);
+  EXPECT_LT(for_locks, waits);
   EXPECT_NE(result.finished.out.find("hotplug  "), std::string::npos);
 }
 
@@ -140,6 +173,9 @@ TEST_P(OnEachMachine, ReadersAreMeasured) {
   const Result result = SipiJson({"rcu", "ref", Machine(), "--cpus=2", "--rounds=3"});
   ASSERT_EQ(result.finished.status, 0) << result.finished.out << result.finished.err;
   EXPECT_EQ(result.file["points_ps"].size(), 3u);
+  EXPECT_EQ(result.file["readers"], 1);
+  EXPECT_EQ(result.file["measured"], std::string(GetParam()) == "kvm");
+  EXPECT_NE(result.finished.out.find("nreaders=1\n"), std::string::npos) << result.finished.out;
 }
 
 TEST_P(OnEachMachine, CallRcuRunsEveryCallbackOnce) {
@@ -166,6 +202,26 @@ TEST(Services, ASimulatedRunCanBeRepeatedExactly) {
     file = ReadWholeFile(path);
   }
   EXPECT_EQ(files[0], files[1]);
+}
+
+// docs/simulator.md promises a sample that steal time has spoilt.
+TEST(Documented, TheCommandLineForStealTimeShowsARejectedSample) {
+  const std::string text = ReadWholeFile(std::string(SIPI_SOURCE_ROOT) + "/docs/simulator.md");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(text, found, std::regex("`sipi (run [^`]*--steal=[^`]*)`")));
+  std::istringstream words(found[1].str());
+  std::vector<std::string> args;
+  for (std::string word; words >> word;) {
+    args.push_back(word.starts_with("--trace=") ? "--trace=" + TempPath("steal.trace") : word);
+  }
+  const Result result = SipiJson(args);
+  ASSERT_EQ(result.finished.status, 0) << result.finished.err;
+  const auto count = [&result](const char* name) {
+    return std::count_if(result.file["events"].begin(), result.file["events"].end(),
+                         [name](const json& event) { return event["name"] == name; });
+  };
+  EXPECT_GT(count("calibrate-rejected"), 0) << found[1];
+  EXPECT_EQ(count("calibrate-end"), result.file["cpus_offered"]) << "each has its own in the end";
 }
 
 TEST(Services, BootTimeGracePeriodsCostBringUp) {

@@ -80,6 +80,28 @@ TEST(HotplugOperations, DirectionTimeAndError) {
   EXPECT_FALSE(operations[2].ns.has_value());
 }
 
+TEST(HotplugOperations, TheLocksAreWaitedForFirst) {
+  RecordBuilder run(4);
+  run.At(10, 0, TraceEvent::kHotplugAsked, 3, 0)
+      .At(11, 2, TraceEvent::kHotplugAsked, 1, 0)  // somebody else, who comes later
+      .At(15, 0, TraceEvent::kSyncEnd)
+      .At(20, 0, TraceEvent::kHotplugBegin, 3, 0)
+      .At(25, 0, TraceEvent::kSyncEnd)
+      .At(30, 0, TraceEvent::kHotplugEnd, 3, 0)
+      .At(32, 0, TraceEvent::kCpusWriteUnlock)
+      .At(33, 2, TraceEvent::kHotplugBegin, 1, 0)
+      .At(40, 2, TraceEvent::kHotplugEnd, 1, 0);
+  const std::vector<HotplugOperation> operations = HotplugOperations(run.Take());
+  ASSERT_EQ(operations.size(), 2u);
+  EXPECT_EQ(operations[0].asked_ns, 10'000);
+  EXPECT_EQ(operations[0].lock_ns(), 10'000);
+  EXPECT_EQ(operations[0].ns, 22'000);
+  EXPECT_EQ(operations[0].waits.of(GracePeriodKind::kNormal), 2u);
+  EXPECT_EQ(operations[0].lock_waits.of(GracePeriodKind::kNormal), 1u);
+  EXPECT_EQ(operations[1].lock_ns(), 22'000);
+  EXPECT_EQ(operations[1].ns, 29'000) << "the unlock is not in the timeline";
+}
+
 TEST(GracePeriods, NormalAndExpeditedOverlapInTime) {
   RecordBuilder run(4);
   run.At(0, 0, TraceEvent::kGpBegin, 0, 101)

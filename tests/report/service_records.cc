@@ -103,4 +103,26 @@ RunRecord TortureRun() {
   return run.Take();
 }
 
+RunRecord RefRun(uint32_t ps) {
+  RecordBuilder run(4);
+  run.Online(0).At(0, 0, TraceEvent::kRefPoint, 0, ps);
+  run.record().services = ServicesInfo();
+  return run.Take();
+}
+
+RunRecord CallRcuRun() {
+  RecordBuilder run(2);
+  run.Online(0).Online(1);
+  run.At(0, 0, TraceEvent::kScaleBegin)
+      .At(10, 0, TraceEvent::kWorkerPinned, 0, 10)
+      .At(20, 0, TraceEvent::kWorkerRanAway, 1)
+      .At(400'000, 1, TraceEvent::kScaleEnd, 0, 600)
+      .At(500'000, 0, TraceEvent::kScaleEnd, 0, 400);
+  run.record().services = ServicesInfo();
+  run.record().services->knobs.measurements = 5000;  // of each of the two, had there been time
+  run.record().services->counters.callbacks_queued = 1007;
+  run.record().services->counters.callbacks_run = 1007;
+  return run.Take();
+}
+
 }  // namespace sipi

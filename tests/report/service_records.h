@@ -18,4 +18,11 @@ RunRecord ScaleRun();
 // Torture that found nothing, on two CPUs.
 RunRecord TortureRun();
 
+// One round of readers on four CPUs, `ps` picoseconds a read.
+RunRecord RefRun(uint32_t ps);
+
+// Two CPUs' updaters with 400 and 600 callbacks in half a second; the worker of CPU 0 bound itself
+// after 10 us, that of CPU 1 ran away once.
+RunRecord CallRcuRun();
+
 }  // namespace sipi

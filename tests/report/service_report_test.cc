@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tests/report/service_records.h"
-#include "vmm/report/hotplug_table.h"
 #include "vmm/report/rcu_report.h"
 #include "vmm/report/scale_report.h"
 #include "vmm/report/smt_page.h"
@@ -78,6 +78,18 @@ TEST(SmtReport, CompleteNeedsEveryApproachEveryRoundAndEveryEvent) {
   EXPECT_FALSE(complete(cut));
 }
 
+TEST(SmtReport, LostEventsAreNotTakenForSwitchesThatDidNotEnd) {
+  RunRecord cut = WholeSmtRun();
+  cut.events.pop_back();
+  EXPECT_THAT(SmtTable(cut), HasSubstr("partial: not ended"));
+  cut.lost_events = 2;
+  EXPECT_THAT(SmtTable(cut), Not(HasSubstr("not ended")));
+  EXPECT_THAT(SmtTable(cut), HasSubstr("partial: events lost"));
+  cut.events.clear();
+  EXPECT_THAT(SmtTable(cut), Not(HasSubstr("no switch has begun")));
+  EXPECT_THAT(SmtTable(cut), HasSubstr("2 events were lost"));
+}
+
 TEST(SmtReport, JsonHasTheFiguresOfTheTable) {
   const json file = json::parse(SmtJson(SmtRun()));
   EXPECT_EQ(file["schema"], "sipi.smt/1");
@@ -100,119 +112,35 @@ TEST(SmtPage, StandsAlone) {
   EXPECT_THAT(page, Not(HasSubstr("<script")));
 }
 
-// --- scale
+// --- all of them
 
-TEST(ScaleReport, HasTheLinesOfRcuscaleAndOfItsScript) {
-  const std::string text = ScaleText(ScaleRun(), false);
-  EXPECT_THAT(text, HasSubstr("rcu-scale:--- Start of test: gp_async=0 gp_exp=0"));
-  EXPECT_THAT(text, HasSubstr("rcu-scale: rcu_scale_writer 1 has 2 measurements\n"));
-  EXPECT_THAT(text, HasSubstr("rcu-scale: Test complete\n"));
-  EXPECT_THAT(text, HasSubstr("rcu-scale: writer 0 gps: 2\n"));
-  EXPECT_THAT(text,
-              HasSubstr("rcu-scale: start: 20000 end: 45000 duration: 25000 gps: 5 batches: 2\n"));
-  EXPECT_THAT(text, HasSubstr("Histogram bucket size: 0.1\n1 1\n7 1\n8 2\n9 1\n"
-                              "Average grace-period duration: 6.6 microseconds\n"
-                              "Minimum grace-period duration: 1\n"
-                              "50th percentile grace-period duration: 7\n"
-                              "90th percentile grace-period duration: 8\n"
-                              "99th percentile grace-period duration: 8\n"
-                              "Maximum grace-period duration: 9\n"
-                              "Grace periods: 5 Batches: 2 Ratio: 2.5\n"
-                              "Computed from sipi's timeline.\n"));
-  EXPECT_THAT(text, Not(HasSubstr("writer-duration")));
-  EXPECT_THAT(text, Not(HasSubstr("!!!")));
-}
-
-TEST(ScaleReport, DurationsOnRequest) {
-  EXPECT_THAT(ScaleText(ScaleRun(), true),
-              HasSubstr("rcu-scale:    1 writer-duration:     2 1000\n"));
-}
-
-TEST(ScaleReport, WhatIsMissingIsMarked) {
-  RunRecord few = ScaleRun();
-  few.services->knobs.measurements = 3;
-  EXPECT_THAT(ScaleText(few, false), HasSubstr("!!! rcu_scale_writer 0 has 2 measurements of 3"));
-  EXPECT_FALSE(ScaleComplete(few, ScaleMeasurements(few, false)));
-  RunRecord writers = ScaleRun();
-  writers.cpus_offered = 3;
-  EXPECT_THAT(ScaleText(writers, false), HasSubstr("!!! 1 writers have not started"));
-  EXPECT_TRUE(ScaleComplete(ScaleRun(), ScaleMeasurements(ScaleRun(), false)));
-  RecordBuilder none(2);
-  none.record().services = ServicesInfo();
-  EXPECT_THAT(ScaleText(none.Take(), false), HasSubstr("!!! no grace period was measured"));
-}
-
-TEST(ScaleReport, JsonHasEachMeasurement) {
-  const json file = json::parse(ScaleJson(ScaleRun()));
-  EXPECT_EQ(file["schema"], "sipi.rcu-scale/1");
-  EXPECT_EQ(file["complete"], true);
-  EXPECT_EQ(file["batches"], 2);
-  EXPECT_EQ(file["p90_us"], 8.0);
-  EXPECT_EQ(file["writers"][1]["durations_ns"], json({7'000, 9'000, 1'000}));
-}
-
-// --- ref and callrcu
-
-TEST(RefReport, FiguresOfItsPoints) {
-  RecordBuilder run(1);
-  run.Online(0);
-  for (const uint32_t ps : {1'500u, 500u, 1'000u, 3'000u}) {
-    run.At(0, 0, abi::TraceEvent::kRefPoint, 0, ps);
+// Figures say where they come from.
+TEST(ScenarioReports, BeginWithMachineAndKnobs) {
+  const auto on_kvm = [](RunRecord record) {
+    record.host = {.kvm_module = "kvm_amd", .cpu = "AMD EPYC", .cores = 2, .kernel = "6.1.0"};
+    record.seed = 7;
+    return record;
+  };
+  const auto simulated = [](RunRecord record) {
+    record.host = {};
+    record.machine = "sim";
+    return record;
+  };
+  const auto texts = [](const std::function<RunRecord(RunRecord)>& change) {
+    return std::vector<std::string>{
+        SmtTable(change(SmtRun())), ScaleText(change(ScaleRun()), false),
+        RefText(change(RefRun(5))), CallRcuTable({change(CallRcuRun())}),
+        TortureText(change(TortureRun()))};
+  };
+  for (const std::string& text : texts(on_kvm)) {
+    EXPECT_EQ(text.find("host AMD EPYC, 2 cores, kvm_amd, Linux 6.1.0\n"), 0u) << text;
+    EXPECT_THAT(text, HasSubstr(" CPUs, irqchip user, x2apic, profile native, seed 7; HZ=250, "
+                                "preempt full, RCU preemptible\n"));
   }
-  run.record().services = ServicesInfo();
-  run.record().services->knobs.rounds = 4;
-  const RunRecord record = run.Take();
-  const std::string text = RefText(record);
-  EXPECT_THAT(text, HasSubstr("Runs\tTime(ns)\n1\t1.500\n"));
-  EXPECT_THAT(text, HasSubstr("Points: 4\nAverage reader duration: 1.5 nanoseconds\n"
-                              "Minimum reader duration: 0.5\nMedian reader duration: 1\n"
-                              "Maximum reader duration: 3\nComputed from"));
-  EXPECT_TRUE(RefComplete(record));
-  RunRecord more = record;
-  more.services->knobs.rounds = 5;
-  EXPECT_FALSE(RefComplete(more));
-  EXPECT_EQ(json::parse(RefJson(record))["points_ps"].size(), 4u);
-}
-
-RunRecord CallRcuRun() {
-  RecordBuilder run(2);
-  run.Online(0).Online(1);
-  run.At(0, 0, abi::TraceEvent::kScaleBegin)
-      .At(10, 0, abi::TraceEvent::kWorkerPinned, 0, 10)
-      .At(20, 0, abi::TraceEvent::kWorkerRanAway, 1)
-      .At(400'000, 1, abi::TraceEvent::kScaleEnd, 0, 600)
-      .At(500'000, 0, abi::TraceEvent::kScaleEnd, 0, 400);
-  run.record().services = ServicesInfo();
-  run.record().services->knobs.measurements = 5000;  // of each of the two CPUs, had there been time
-  run.record().services->counters.callbacks_queued = 1007;
-  run.record().services->counters.callbacks_run = 1007;
-  return run.Take();
-}
-
-TEST(CallRcuReport, SaysWhyNoLazyWorkerWasPinned) {
-  RecordBuilder run(2);
-  run.Online(0).Online(1);
-  run.At(0, 0, abi::TraceEvent::kScaleBegin).At(9, 0, abi::TraceEvent::kScaleEnd, 0, 5);
-  run.record().services = ServicesInfo();
-  run.record().services->counters.updates = 2 * 100;
-  const std::string text = CallRcuTable({run.Take()});
-  EXPECT_THAT(text, HasSubstr("some 100 loops each")) << text;
-  EXPECT_THAT(CallRcuTable({CallRcuRun()}), Not(HasSubstr("loops each")));
-}
-
-TEST(CallRcuReport, RatesPinsAndRunaways) {
-  const std::string table = CallRcuTable({CallRcuRun()});
-  EXPECT_THAT(table, HasSubstr("lazy"));
-  const json row = json::parse(CallRcuJson({CallRcuRun()}))["rows"][0];
-  EXPECT_EQ(row["callbacks_per_s"], 2000.0);
-  EXPECT_EQ(row["window_callbacks"], 1000);
-  EXPECT_EQ(row["pinned_us"], json({{"0", 10}}));
-  EXPECT_EQ(row["ran_away_cpus"], json({1}));
-  EXPECT_TRUE(CallRcuComplete(CallRcuRun()));
-  RunRecord lost = CallRcuRun();
-  lost.services->counters.callbacks_run = 999;
-  EXPECT_FALSE(CallRcuComplete(lost));
-  EXPECT_THAT(CallRcuTable({lost}), HasSubstr("partial"));
+  for (const std::string& text : texts(simulated)) {
+    EXPECT_THAT(text, HasSubstr(" simulated CPUs, irqchip"));
+    EXPECT_THAT(text, Not(HasSubstr("host ")));
+  }
 }
 
 // --- torture
@@ -224,6 +152,27 @@ TEST(TortureReport, SuccessIsTheLastLine) {
   EXPECT_THAT(text, HasSubstr("onoff: 1/1:1/1 7,7:3,3 7:3 (HZ=250)\n"));
   EXPECT_THAT(text, HasSubstr("grace periods: 32 "));
   EXPECT_TRUE(text.ends_with("--- End of test: SUCCESS\n")) << text;
+}
+
+TEST(TortureReport, NamesTheThreadsThatThereWere) {
+  RunRecord record = TortureRun();
+  record.cpus_offered = 5;
+  record.services->knobs.readers = record.services->knobs.writers = 0;  // the guest's defaults
+  EXPECT_THAT(TortureText(record), HasSubstr("nreaders=4 nfakewriters=4 "));
+  EXPECT_EQ(json::parse(TortureJson(record))["readers"], 4);
+  EXPECT_EQ(json::parse(TortureJson(record))["fake_writers"], 4);
+  record.services->knobs.readers = 9;
+  EXPECT_THAT(TortureText(record), HasSubstr("nreaders=9 "));
+  RunRecord ref = RefRun(5);  // four CPUs
+  EXPECT_THAT(RefText(ref), HasSubstr("nreaders=3\n"));
+  EXPECT_EQ(json::parse(RefJson(ref))["readers"], 3);
+}
+
+TEST(TortureReport, LostEventsDoNotDecide) {
+  RunRecord record = TortureRun();
+  record.lost_events = 3;
+  EXPECT_THAT(TortureText(record), HasSubstr("3 events of the timeline were lost: times of onoff"));
+  EXPECT_THAT(TortureText(record), HasSubstr("SUCCESS"));
 }
 
 TEST(TortureReport, EachKindOfFailureFails) {
@@ -243,6 +192,7 @@ TEST(TortureReport, EachKindOfFailureFails) {
       [](RunRecord& r) { ++r.services->counters.callbacks_run; },
       [](RunRecord& r) { r.services->counters.reads = 0; },
       [](RunRecord& r) { r.services->counters.updates = 0; },
+      [](RunRecord& r) { r.services->counters.freed[0] = 0; },
       [](RunRecord& r) { r.services->counters.gp_seq_end = r.services->counters.gp_seq_begin; },
       [](RunRecord& r) { r.services->counters.failures = 1; },
       [](RunRecord& r) { r.outcome = Outcome::kAllHalted; },
@@ -257,16 +207,7 @@ TEST(TortureReport, EachKindOfFailureFails) {
   EXPECT_EQ(json::parse(TortureJson(TortureRun()))["result"], "SUCCESS");
 }
 
-// --- hotplug, and the trace
-
-TEST(HotplugTable, CountsFailures) {
-  EXPECT_EQ(HotplugTable(SerialRun()), "");
-  EXPECT_EQ(HotplugFailures(TortureRun()), 0u);
-  RunRecord record = TortureRun();
-  record.events.back().value = 3;
-  EXPECT_EQ(HotplugFailures(record), 1u);
-  EXPECT_THAT(HotplugTable(record), HasSubstr("off          1"));
-}
+// --- the trace
 
 TEST(TraceJson, GracePeriodsAndHotplugHaveTracksOfTheirOwn) {
   RecordBuilder run(2);

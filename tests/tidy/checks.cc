@@ -21,6 +21,10 @@ bool EndsWith(const std::string& text, const std::string& suffix) {
          text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 std::string At(const SourceFile& file, size_t index, const std::string& what) {
   return file.path + ":" + std::to_string(index + 1) + ": " + what;
 }
@@ -226,6 +230,38 @@ Findings CheckLeftovers(const SourceFile& file) {
       findings.push_back(At(file, i, "left for later: do it, or file an issue"));
     }
   }
+  return findings;
+}
+
+Findings CheckFormats(const SourceFile& file, const std::string& formats_text) {
+  const bool writes_json = StartsWith(file.path, "vmm/report/");
+  const bool counts = StartsWith(file.path, "vmm/machine/") || StartsWith(file.path, "vmm/vcpu/");
+  if (!writes_json && !counts) return {};
+  // The first argument of what writes a key, and the names in a table of fields.
+  static const std::regex key_call(
+      R"(\b(?:Field|Key|Write(?:Numbers|Waits|Figures|Phases))\((?:json, )?[^,)]*)");
+  static const std::regex table_row(R"(\{("[a-z][a-z0-9_]*"), )");
+  static const std::regex counter(
+
+      R"(counters\[("[^"]*")\]|\{("[^"]*"), stats\.|return ("exits[^"]*"))");
+  static const std::regex name(R"RE("([a-z][a-z0-9_.]*)")RE");
+  std::string text;
+  for (const std::string& line : file.lines) text += line.substr(0, line.find("//")) + "\n";
+  Findings findings;
+  const auto look = [&](const std::regex& pattern) {
+    for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
+      const std::string found = it->str();
+      for (std::sregex_iterator n(found.begin(), found.end(), name); n != end; ++n) {
+        const std::string word = (*n)[1];
+        const bool known = Contains(formats_text, "`" + word + "`") ||
+                           (StartsWith(word, "exits.") && Contains(formats_text, "`exits.*`"));
+        if (!known) findings.push_back(file.path + ": `" + word + "` is not in docs/formats.md");
+      }
+    }
+  };
+  if (writes_json) look(key_call);
+  if (writes_json && Contains(text, "JsonWriter")) look(table_row);
+  if (counts) look(counter);
   return findings;
 }
 

@@ -34,6 +34,9 @@ Findings CheckDeterminism(const SourceFile& file);
 Findings CheckConditionals(const SourceFile& file);
 // Nothing is left for later in the text.
 Findings CheckLeftovers(const SourceFile& file);
+// Names of keys and counters that the file writes into JSON, each in code marks in `formats_text`
+// (docs/formats.md). A counter `exits.x` may also stand there as `exits.*`.
+Findings CheckFormats(const SourceFile& file, const std::string& formats_text);
 // Headers are protected by #pragma once.
 Findings CheckHeader(const SourceFile& file);
 // `meson_text` is that of the meson.build files in the source's folder and the folders above it.

@@ -120,6 +120,24 @@ TEST(Leftovers, AreFoundInComments) {
   EXPECT_TRUE(CheckLeftovers(File("a.cc", {"// done"})).empty());
 }
 
+TEST(Formats, HaveEveryKeyAndCounter) {
+  const std::string formats = "| `ns`, `cpu` | `sim.steals` | `exits.*` |";
+  const auto in = [&formats](const char* path, const char* line) {
+    return CheckFormats(File(path, {line}), formats).size();
+  };
+  EXPECT_EQ(in("vmm/report/a.cc", "  json.Field(\"ns\", each.ns);"), 0u);
+  EXPECT_EQ(in("vmm/report/a.cc", "  json.Field(\"us\", each.ns);"), 1u);
+  EXPECT_EQ(in("vmm/report/a.cc", "  json.Field(up ? \"cpu\" : \"core\", number);"), 1u);
+  EXPECT_EQ(in("vmm/report/a.cc", "  WriteNumbers(json, \"pipe\", c.pipe);"), 1u);
+  EXPECT_EQ(in("vmm/report/a.cc", "JsonWriter json; {\"reads\", c.reads},"), 1u);
+  EXPECT_EQ(in("vmm/report/a.cc", "  text = \"words\";"), 0u);
+  EXPECT_EQ(in("vmm/machine/a.cc", "  {\"sim.steals\", stats.steals},"), 0u);
+  EXPECT_EQ(in("vmm/machine/a.cc", "  {\"sim.other\", stats.other},"), 1u);
+  EXPECT_EQ(in("vmm/vcpu/a.cc", "  counters[\"yields\"] += yields;"), 1u);
+  EXPECT_EQ(in("vmm/vcpu/a.cc", "      return \"exits.hlt\";"), 0u);
+  EXPECT_EQ(in("tests/a.cc", "  json.Field(\"us\", each.ns);"), 0u);
+}
+
 TEST(Header, NeedsPragmaOnce) {
   EXPECT_EQ(CheckHeader(File("a.h", {"int x;"})).size(), 1u);
   EXPECT_TRUE(CheckHeader(File("a.h", {"// A.", "#pragma once"})).empty());

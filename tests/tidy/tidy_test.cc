@@ -97,6 +97,12 @@ TEST(Docs, StatesOfTheBringUpTableAreTheEnumeration) {
   EXPECT_EQ(listed, known);
 }
 
+TEST(Tree, WhatIsWrittenStandsInTheFormats) {
+  const std::string formats = ReadAll(Root() / "docs/formats.md");
+  EXPECT_EQ(AllFindings([&formats](const SourceFile& file) { return CheckFormats(file, formats); }),
+            "");
+}
+
 TEST(Tree, EverySourceIsBuilt) {
   EXPECT_EQ(
       AllFindings([](const SourceFile& file) { return CheckBuilt(file, MesonTextFor(file.path)); }),

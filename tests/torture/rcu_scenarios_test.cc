@@ -98,6 +98,57 @@ TEST(RcuScale, AsyncQueuesCallbacksAndWaitsForTheBarrierWhenTooManyAreInFlight) 
   EXPECT_GE(run.Count(TraceEvent::kBarrierBegin), 2u);
 }
 
+// An asynchronous writer never sleeps. One that measured before all have started would keep its CPU
+// from the thread that is to start the others, and fill its ring.
+TEST(RcuScale, NobodyMeasuresBeforeAllHaveStarted) {
+  for (const bool async : {false, true}) {
+    KernelOptions options = ScaleOptions(4);
+    options.scenario.async = async ? 1 : 0;
+    const ScenarioRun run = RunScenario(options, RunRcuScale);
+    ASSERT_TRUE(run.ok) << run.end;
+    for (uint32_t cpu = 0; cpu < 4; ++cpu) {
+      uint64_t measured = 0;
+      for (const abi::TraceRecord& each : run.records[cpu]) {
+        if (each.event == TraceEvent::kScaleBegin) break;
+        measured += each.event == TraceEvent::kSyncBegin ? 1u : 0u;
+      }
+      EXPECT_EQ(measured, 0u) << "CPU " << cpu << " async " << async;
+    }
+  }
+}
+
+// Each step takes so long that callbacks have run before their heads are needed again: no barrier
+// ever makes a writer sleep.
+TEST(RcuScale, AsyncEndsWhereCallbacksRunSoonerThanTheyAreQueued) {
+  KernelOptions options = ScaleOptions(4);
+  options.scenario.async = 1;
+  options.kernel.hz = 10'000;
+  options.chaos.on = true;
+  options.chaos.schedule = sim::Schedule::kRandom;
+  const ScenarioRun run = RunScenario(options, RunRcuScale);
+  ExpectWindows(run, 4, 20);
+  EXPECT_EQ(run.Count(TraceEvent::kSyncBegin), run.Count(TraceEvent::kSyncEnd));
+}
+
+// The window ends when the callbacks have run, so that there are grace periods in it.
+TEST(RcuScale, AsyncWindowsHoldTheGracePeriodsOfTheirCallbacks) {
+  KernelOptions options = ScaleOptions(2);
+  options.scenario.async = 1;
+  const ScenarioRun run = RunScenario(options, RunRcuScale);
+  ASSERT_TRUE(run.ok) << run.end;
+  uint64_t in_window = 0;
+  for (uint32_t cpu = 0; cpu < 2; ++cpu) {
+    const Window window = WindowOf(run, cpu);
+    for (const auto& records : run.records) {
+      for (const abi::TraceRecord& each : records) {
+        if (each.event != TraceEvent::kGpEnd) continue;
+        in_window += each.tsc >= window.begin && each.tsc <= window.end ? 1u : 0u;
+      }
+    }
+  }
+  EXPECT_GE(in_window, 2u);
+}
+
 TEST(RefScale, HasAPointForEachRound) {
   KernelOptions options;
   options.cpus = 4;

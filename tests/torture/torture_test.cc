@@ -1,5 +1,8 @@
 // rcutorture on the simulator: sizes, flavours, trees of several levels, seeds; CPUs that come and
 // go.
+#include <iterator>
+#include <numeric>
+
 #include "tests/torture/scenario_run.h"
 
 namespace sipi {
@@ -42,6 +45,18 @@ void ExpectSuccess(const ScenarioRun& run) {
   EXPECT_GT(run.counters.exp_seq_end, run.counters.exp_seq_begin);
 }
 
+template <size_t N>
+uint64_t Sum(const uint64_t (&counts)[N]) {
+  return std::accumulate(std::begin(counts), std::end(counts), uint64_t{0});
+}
+
+// A reader of the report can add them up.
+void ExpectSums(const ScenarioRun& run) {
+  EXPECT_EQ(Sum(run.counters.pipe), run.counters.reads);
+  EXPECT_EQ(Sum(run.counters.batch), run.counters.reads);
+  EXPECT_EQ(Sum(run.counters.updates_by_kind), run.counters.updates);
+}
+
 // Nothing was checked in vain: each part of the torture has done its work.
 void ExpectBusy(const ScenarioRun& run) {
   EXPECT_GT(run.counters.reads, 100u);
@@ -59,6 +74,7 @@ TEST_P(Torture, FindsNothing) {
   const ScenarioRun run = Torment(GetParam());
   ExpectSuccess(run);
   ExpectBusy(run);
+  ExpectSums(run);
   EXPECT_GT(run.counters.offline_ok, 0u);
   EXPECT_EQ(run.cpus_online, GetParam().cpus) << "all are back at the end";
 }

@@ -107,13 +107,7 @@ std::string DoctorKvmSection(const Kvm& kvm, const std::string& device) {
   out += CapabilityLines(kvm);
   out += OpenFilesLine(facts.max_vcpus);
   out += ThreadsLine(facts.max_vcpus);
-  if (!HostHasHardwareVirtualisation()) {
-    out += Note(
-        "the processor shows no VMX or SVM, so this KVM brings its own way and may emulate the "
-        "guest's "
-        "kernel code: expect that code to be hundreds of times slower; latencies of host and "
-        "devices are real");
-  }
+  if (!HostHasHardwareVirtualisation()) out += Note(kEmulationNote);
   return out + "\nTry: sipi compare --cpus=32\n";
 }
 

@@ -23,6 +23,11 @@ std::vector<std::string> KvmModules(const std::string& root = "");
 // Whether this CPU shows VMX or SVM (CPUID.1:ECX[5], CPUID.80000001H:ECX[2]). Without it KVM needs
 // a module that brings its own way, and the guest's ring 0 code is emulated.
 bool HostHasHardwareVirtualisation();
+// What that means for the figures, as `sipi doctor` and the scenarios' reports say it.
+inline constexpr char kEmulationNote[] =
+    "the processor shows no VMX or SVM, so this KVM brings its own way and may emulate the guest's "
+    "kernel code: expect that code to be hundreds of times slower; latencies of host and devices "
+    "are real";
 
 // "AuthenticAMD", "GenuineIntel", ...
 std::string CpuVendor();

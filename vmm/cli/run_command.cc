@@ -62,7 +62,7 @@ int RunCommand(const CommandLine& line) {
   const bool written = WriteOutputs(flags, *record);
   int status = ExitStatus(*record);
   // Every CPU is up in the end, and yet some did not go when it was asked to.
-  if (status == 0 && HotplugFailures(*record) != 0) status = static_cast<int>(ExitCode::kPartial);
+  if (status == 0 && !HotplugComplete(*record)) status = static_cast<int>(ExitCode::kPartial);
   if (status != 0 && flags.quiet && !record->diagnosis.empty()) Say(record->diagnosis);
   return status == 0 && !written ? static_cast<int>(ExitCode::kError) : status;
 }

@@ -31,6 +31,10 @@ std::optional<RunRecord> RunScenario(const CommandLine& line, const RunConfig& c
     return std::nullopt;
   }
   record->host = HostInfoFor(config.machine);
+  // These scenarios measure the guest's kernel code itself.
+  if (config.machine == MachineKind::kKvm && !HostHasHardwareVirtualisation()) {
+    record->notes.emplace_back(kEmulationNote);
+  }
   if (!line.checked.note.empty()) record->notes.push_back(line.checked.note);
   return *std::move(record);
 }

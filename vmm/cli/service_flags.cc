@@ -73,7 +73,7 @@ constexpr ServiceFlag kScaleFlags[] = {
 };
 constexpr ServiceFlag kRefFlags[] = {
     {"--readers", &R::readers, "N",
-     "threads that read (nreaders; default three quarters of the CPUs)"},
+     "threads that read (nreaders; default: half of the CPUs and a quarter of them)"},
     {"--rounds", &R::rounds, "N", "points to measure (nruns; default 30)"},
 };
 constexpr ServiceFlag kCallRcuFlags[] = {
@@ -295,9 +295,8 @@ absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
     knobs.onoff = 0;
   }
   RETURN_IF_ERROR(SetWriters(raw, kMostTortureThreads, kMostTortureThreads, knobs));
-  // The guest's own defaults, said so that the report can name them.
-  if (knobs.readers == 0) knobs.readers = std::max(config.cpus, 2u) - 1;
-  if (knobs.writers == 0) knobs.writers = 4;
+  knobs.readers = abi::TortureReaders(knobs.readers, config.cpus);
+  knobs.writers = abi::TortureFakeWriters(knobs.writers);
   return absl::OkStatus();
 }
 
@@ -318,17 +317,20 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
         return FlagError("--async", "call_rcu has no expedited form; give one of the two");
       }
       RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
-      return SetWriters(raw, config.cpus, kMostReaders, knobs);
+      RETURN_IF_ERROR(SetWriters(raw, config.cpus, kMostReaders, knobs));
+      knobs.writers = abi::WritersOf(knobs.writers, config.cpus);
+      return absl::OkStatus();
     case ServiceUse::kRcuRef:
       config.scenario = abi::Scenario::kRefScale;
       knobs.rounds = 30;
       RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, 1'000, knobs.rounds));
       RETURN_IF_ERROR(SetWriters(raw, config.cpus, kMostReaders, knobs));
-      if (knobs.readers == 0) knobs.readers = std::max(config.cpus / 2 + config.cpus / 4, 1u);
+      knobs.readers = abi::RefReaders(knobs.readers, config.cpus);
       return absl::OkStatus();
     case ServiceUse::kCallRcu:
       config.scenario = abi::Scenario::kCallRcu;
       knobs.measurements = 10'000;
+      knobs.writers = abi::WritersOf(0, config.cpus);
       RETURN_IF_ERROR(SetSeconds(raw, 10, knobs));
       knobs.queue_ms = knobs.duration_ms / 2;
       return SetNumber("--callbacks", raw.callbacks, 1, 1'000'000, knobs.measurements);
@@ -356,7 +358,8 @@ void AddServiceFlags(CLI::App& app, RawServices& raw, ServiceUse use) {
   }
   if (use != ServiceUse::kRcuScale) return;
   app.add_flag("--expedited", raw.expedited, "time expedited grace periods (gp_exp)");
-  app.add_flag("--async", raw.async, "time call_rcu() (gp_async)");
+  app.add_flag("--async", raw.async,
+               "time call_rcu(), at most 1000 callbacks of a writer in flight (gp_async)");
   app.add_flag("--durations", raw.durations, "print each measurement");
   for (const char* name : {"--expedited", "--async", "--durations"}) {
     app.get_option(name)->group("Switches")->disable_flag_override();

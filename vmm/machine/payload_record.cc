@@ -110,7 +110,7 @@ RunRecord BuildPayloadRecord(const RunConfig& config, PayloadKind kind, const Ru
   record.events = std::move(timeline.events);
   record.lost_events = timeline.lost + machine.lost_side_events();
   if (record.lost_events != 0) {
-    record.notes.push_back(absl::StrCat(record.lost_events, " events of the timeline were lost"));
+    record.notes.push_back(LostEventsNote(record.lost_events));
   }
   AddCpus(config, machine, record);
   record.diagnosis = Diagnose(end, config.time_limit_ms, record);

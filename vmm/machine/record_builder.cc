@@ -70,7 +70,7 @@ void AddTimeline(const Remains& remains, RunRecord& record) {
   record.events = std::move(timeline.events);
   record.lost_events = timeline.lost + remains.lost_side_events;
   if (record.lost_events != 0) {
-    record.notes.push_back(absl::StrCat(record.lost_events, " events of the timeline were lost"));
+    record.notes.push_back(LostEventsNote(record.lost_events));
   }
 }
 

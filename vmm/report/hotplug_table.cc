@@ -13,15 +13,74 @@
 namespace sipi {
 namespace {
 
-bool Failed(const HotplugOperation& operation) {
-  return operation.error != 0 || !operation.ns.has_value();
+// Of an operation without an end nothing is known where events were lost.
+bool Failed(const RunRecord& record, const HotplugOperation& operation) {
+  return operation.error != 0 || (!operation.ns.has_value() && record.lost_events == 0);
 }
+
+// Operations of one direction.
+class Row {
+ public:
+  Row(const RunRecord& record, const std::vector<HotplugOperation>& operations, bool up) {
+    for (const HotplugOperation& each : operations) {
+      if (each.up != up) continue;
+      ++count_;
+      failed_ += Failed(record, each) ? 1u : 0u;
+      for (const auto& [sum, part] :
+           {std::pair(&waits_, &each.waits), std::pair(&lock_waits_, &each.lock_waits)}) {
+        for (size_t i = 0; i < sum->by_kind.size(); ++i) sum->by_kind[i] += part->by_kind[i];
+      }
+      if (each.error != 0 || !each.ns.has_value()) continue;
+      times_.push_back(*each.ns);
+      lock_times_.push_back(each.lock_ns());
+    }
+  }
+
+  uint32_t count() const { return count_; }
+
+  std::vector<std::string> Cells(const char* name) const {
+    const auto us = [](const std::optional<Summary>& summary, int64_t Summary::*member) {
+      return summary.has_value() ? Microseconds((*summary).*member) : "-";
+    };
+    const std::optional<Summary> times = Summarize(times_);
+    return {name,
+            absl::StrCat(count_),
+            failed_ == 0 ? "" : absl::StrCat(failed_),
+            us(times, &Summary::min),
+            us(times, &Summary::median),
+            us(times, &Summary::max),
+            us(Summarize(lock_times_), &Summary::median),
+            Each(waits_, abi::GracePeriodKind::kNormal),
+            Each(waits_, abi::GracePeriodKind::kExpedited),
+            absl::StrFormat("%.2f", static_cast<double>(Total(lock_waits_)) / count_)};
+  }
+
+ private:
+  std::string Each(const Waits& waits, abi::GracePeriodKind kind) const {
+    return absl::StrFormat("%.2f", static_cast<double>(waits.of(kind)) / count_);
+  }
+  // Without those that needed none.
+  static uint64_t Total(const Waits& waits) {
+    return waits.of(abi::GracePeriodKind::kNormal) + waits.of(abi::GracePeriodKind::kExpedited);
+  }
+
+  uint32_t count_ = 0;
+  uint32_t failed_ = 0;
+  std::vector<int64_t> times_;
+  std::vector<int64_t> lock_times_;
+  Waits waits_;
+  Waits lock_waits_;
+};
 
 }  // namespace
 
-uint32_t HotplugFailures(const RunRecord& record) {
+bool HotplugComplete(const RunRecord& record) {
+  const bool asked =
+      record.services.has_value() && record.services->scenario == abi::Scenario::kHotplug;
+  if (asked && record.lost_events != 0) return false;
   const std::vector<HotplugOperation> operations = HotplugOperations(record);
-  return static_cast<uint32_t>(std::count_if(operations.begin(), operations.end(), Failed));
+  return std::none_of(operations.begin(), operations.end(),
+                      [&record](const HotplugOperation& each) { return Failed(record, each); });
 }
 
 std::string HotplugTable(const RunRecord& record) {
@@ -33,33 +92,20 @@ std::string HotplugTable(const RunRecord& record) {
                    {"min us"},
                    {"median us"},
                    {"max us"},
+                   {"locks us"},
                    {"normal GPs each"},
-                   {"expedited"}});
+                   {"expedited"},
+                   {"for locks"}});
   for (const bool up : {false, true}) {
-    std::vector<int64_t> times;
-    uint32_t failed = 0;
-    uint32_t count = 0;
-    Waits waits;
-    for (const HotplugOperation& each : operations) {
-      if (each.up != up) continue;
-      ++count;
-      failed += Failed(each) ? 1u : 0u;
-      if (!Failed(each)) times.push_back(*each.ns);
-      for (size_t i = 0; i < waits.by_kind.size(); ++i) waits.by_kind[i] += each.waits.by_kind[i];
-    }
-    if (count == 0) continue;
-    const std::optional<Summary> summary = Summarize(std::move(times));
-    const auto us = [&summary](int64_t Summary::*member) {
-      return summary.has_value() ? Microseconds((*summary).*member) : "-";
-    };
-    const auto each = [count, &waits](abi::GracePeriodKind kind) {
-      return absl::StrFormat("%.2f", static_cast<double>(waits.of(kind)) / count);
-    };
-    table.AddRow({up ? "on" : "off", absl::StrCat(count), failed == 0 ? "" : absl::StrCat(failed),
-                  us(&Summary::min), us(&Summary::median), us(&Summary::max),
-                  each(abi::GracePeriodKind::kNormal), each(abi::GracePeriodKind::kExpedited)});
+    const Row row(record, operations, up);
+    if (row.count() != 0) table.AddRow(row.Cells(up ? "on" : "off"));
   }
-  return absl::StrCat("\n", table.Render());
+  return absl::StrCat("\n", table.Render(),
+                      "times from being asked to giving the locks back; locks: median until they "
+                      "are held; GPs: grace periods waited for\n",
+                      record.lost_events == 0
+                          ? ""
+                          : "events were lost: operations may be missing, or lack their end\n");
 }
 
 }  // namespace sipi

@@ -7,11 +7,11 @@
 
 namespace sipi {
 
-// A blank line, then a row for each direction: operations, failures, times, and the grace periods
-// that were waited for per operation. Empty if no CPU went.
+// A blank line, then a row for each direction: operations, failures, times, until the locks are
+// held, and the grace periods that were waited for per operation. Empty if no CPU went.
 std::string HotplugTable(const RunRecord& record);
 
-// Operations that failed or never ended.
-uint32_t HotplugFailures(const RunRecord& record);
+// No operation failed, none lacks its end, and no event of them can be missing.
+bool HotplugComplete(const RunRecord& record);
 
 }  // namespace sipi

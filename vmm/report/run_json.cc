@@ -26,7 +26,8 @@ void WriteHead(JsonWriter& json, const RunRecord& record) {
   json.Field("cpus_offered", record.cpus_offered);
   json.Field("cpus_wanted", record.cpus_wanted);
   json.Field("cpus_online", record.cpus_online);
-  json.Field("smt_control", record.smt_control);
+  // A payload's kernel has a control of its own, if any.
+  if (!record.payload) json.Field("smt_control", record.smt_control);
   json.Field("outcome", Name(record.outcome));
   json.Field("signal", record.signal);
   json.Field("diagnosis", record.diagnosis);
@@ -138,6 +139,7 @@ std::string RunJson(const RunRecord& record) {
              record.payload.has_value());
   }
   json.EndArray();
+  WriteHotplug(json, record);
   WriteCounters(json, record);
   json.Line();
   json.Key("events");

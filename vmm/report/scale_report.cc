@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "vmm/report/scenario_head.h"
 #include "vmm/report/services_json.h"
 #include "vmm/timeline/outcome.h"
 #include "vmm/timeline/scale_statistics.h"
@@ -16,10 +17,18 @@ namespace {
 
 bool Expedited(const RunRecord& record) { return record.services->knobs.expedited != 0; }
 
+bool Async(const RunRecord& record) { return record.services->knobs.async != 0; }
+
 uint32_t WritersAsked(const RunRecord& record) {
-  const uint32_t asked = record.services->knobs.writers;
-  return asked == 0 ? record.cpus_offered : asked;
+  return abi::WritersOf(record.services->knobs.writers, record.cpus_offered);
 }
+
+// What a duration is one of, in the lines of rcuscale and of its script.
+const char* Measured(const RunRecord& record) {
+  if (Async(record)) return "call_rcu";
+  return Expedited(record) ? "synchronize_rcu_expedited" : "synchronize_rcu";
+}
+const char* Unit(const RunRecord& record) { return Async(record) ? "callbacks" : "gps"; }
 
 std::vector<int64_t> AllDurations(const ScaleResult& result) {
   std::vector<int64_t> all;
@@ -33,57 +42,66 @@ std::vector<int64_t> AllDurations(const ScaleResult& result) {
 std::string StartLine(const RunRecord& record) {
   const abi::ScenarioKnobs& knobs = record.services->knobs;
   return absl::StrCat("rcu-scale:--- Start of test: gp_async=", uint32_t{knobs.async},
+                      Async(record) ? absl::StrCat(" gp_async_max=", abi::kScaleAsyncMax) : "",
                       " gp_exp=", uint32_t{knobs.expedited}, " nreaders=", knobs.readers,
                       " nwriters=", WritersAsked(record), " measurements=", knobs.measurements,
                       "\n");
 }
 
-std::string WriterLines(const RunRecord& record, const ScaleResult& result, bool durations) {
+// Each writer's progress. Where events were lost, their absence says nothing of the writers.
+std::string ProgressLines(const RunRecord& record, const ScaleResult& result) {
   std::string text;
   const uint32_t wanted = record.services->knobs.measurements;
-  uint32_t writer = 0;
+  const bool lost = record.lost_events != 0;
   for (const auto& [cpu, times] : result.durations_ns) {
     if (times.size() >= wanted) {
-      absl::StrAppend(&text, "rcu-scale: rcu_scale_writer ", writer, " has ", wanted,
+      absl::StrAppend(&text, "rcu-scale: rcu_scale_writer ", cpu, " has ", wanted,
                       " measurements\n");
     } else {
-      absl::StrAppend(&text, "rcu-scale:!!! rcu_scale_writer ", writer, " has ", times.size(),
-                      " measurements of ", wanted, "\n");
+      absl::StrAppend(&text, "rcu-scale:!!! rcu_scale_writer ", cpu, " has ", times.size(),
+                      " measurements of ", wanted, lost ? " in what is left of its events" : "",
+                      "\n");
     }
-    ++writer;
   }
-  if (writer < WritersAsked(record)) {
-    absl::StrAppend(&text, "rcu-scale:!!! ", WritersAsked(record) - writer,
+  if (lost) {
+    absl::StrAppend(&text, "rcu-scale:!!! ", LostEventsNote(record.lost_events), "\n");
+  } else if (result.durations_ns.size() < WritersAsked(record)) {
+    absl::StrAppend(&text, "rcu-scale:!!! ", WritersAsked(record) - result.durations_ns.size(),
                     " writers have not started\n");
-  }
-  if (result.end_ns.has_value()) absl::StrAppend(&text, "rcu-scale: Test complete\n");
-  writer = 0;
-  for (const auto& [cpu, times] : result.durations_ns) {
-    absl::StrAppend(&text, "rcu-scale: writer ", writer++, " gps: ", times.size(), "\n");
-  }
-  if (result.begin_ns.has_value() && result.end_ns.has_value()) {
-    absl::StrAppend(&text, "rcu-scale: start: ", *result.begin_ns, " end: ", *result.end_ns,
-                    " duration: ", *result.end_ns - *result.begin_ns,
-                    " gps: ", result.measurements(), " batches: ", result.batches, "\n");
-  }
-  if (!durations) return text;
-  writer = 0;
-  for (const auto& [cpu, times] : result.durations_ns) {
-    for (size_t i = 0; i < times.size(); ++i) {
-      absl::StrAppendFormat(&text, "rcu-scale: %4d writer-duration: %5d %d\n", writer, i, times[i]);
-    }
-    ++writer;
   }
   return text;
 }
 
-std::string Figures(const ScaleStatistics& figures, const ScaleResult& result) {
+// A writer's number is that of its CPU.
+std::string WriterLines(const RunRecord& record, const ScaleResult& result, bool durations) {
+  std::string text = ProgressLines(record, result);
+  if (result.end_ns.has_value()) absl::StrAppend(&text, "rcu-scale: Test complete\n");
+  for (const auto& [cpu, times] : result.durations_ns) {
+    absl::StrAppend(&text, "rcu-scale: writer ", cpu, " ", Unit(record), ": ", times.size(), "\n");
+  }
+  if (result.begin_ns.has_value() && result.end_ns.has_value()) {
+    absl::StrAppend(&text, "rcu-scale: start: ", *result.begin_ns, " end: ", *result.end_ns,
+                    " duration: ", *result.end_ns - *result.begin_ns, " ", Unit(record), ": ",
+                    result.measurements(), " batches: ", result.batches, "\n");
+  }
+  if (!durations) return text;
+  for (const auto& [cpu, times] : result.durations_ns) {
+    for (size_t i = 0; i < times.size(); ++i) {
+      absl::StrAppendFormat(&text, "rcu-scale: %4d writer-duration: %5d %d\n", cpu, i, times[i]);
+    }
+  }
+  return text;
+}
+
+std::string Figures(const RunRecord& record, const ScaleStatistics& figures,
+                    const ScaleResult& result) {
+  const char* what = Async(record) ? "call_rcu()" : "grace-period";
   std::string text = absl::StrCat("Histogram bucket size: ", AwkNumber(figures.bucket_us), "\n");
   for (const auto& [bucket, count] : figures.histogram) {
     absl::StrAppend(&text, AwkNumber(static_cast<double>(bucket) * figures.bucket_us), " ", count,
                     "\n");
   }
-  absl::StrAppend(&text, "Average grace-period duration: ", AwkNumber(figures.average_us),
+  absl::StrAppend(&text, "Average ", what, " duration: ", AwkNumber(figures.average_us),
                   " microseconds\n");
   const std::pair<const char*, double> lines[] = {{"Minimum", figures.minimum_us},
                                                   {"50th percentile", figures.p50_us},
@@ -91,15 +109,15 @@ std::string Figures(const ScaleStatistics& figures, const ScaleResult& result) {
                                                   {"99th percentile", figures.p99_us},
                                                   {"Maximum", figures.maximum_us}};
   for (const auto& [name, us] : lines) {
-    absl::StrAppend(&text, name, " grace-period duration: ", AwkNumber(us), "\n");
+    absl::StrAppend(&text, name, " ", what, " duration: ", AwkNumber(us), "\n");
   }
   const uint64_t periods = result.measurements();
   const std::string ratio =
       result.batches == 0
           ? "-"
           : AwkNumber(static_cast<double>(periods) / static_cast<double>(result.batches));
-  absl::StrAppend(&text, "Grace periods: ", periods, " Batches: ", result.batches,
-                  " Ratio: ", ratio, "\n");
+  absl::StrAppend(&text, Async(record) ? "Callbacks: " : "Grace periods: ", periods,
+                  " Batches: ", result.batches, " Ratio: ", ratio, "\n");
   return text;
 }
 
@@ -165,21 +183,24 @@ bool ScaleComplete(const RunRecord& record, const ScaleResult& result) {
 
 std::string ScaleText(const RunRecord& record, bool durations) {
   const ScaleResult result = ScaleMeasurements(record, Expedited(record));
-  std::string text = absl::StrCat(StartLine(record), WriterLines(record, result, durations));
+  std::string text =
+      absl::StrCat(ScenarioHead(record), StartLine(record), WriterLines(record, result, durations));
   const auto figures = ScaleStatisticsOf(AllDurations(result));
   if (figures.has_value()) {
-    absl::StrAppend(&text, Figures(*figures, result));
+    absl::StrAppend(&text, Figures(record, *figures, result));
   } else {
-    absl::StrAppend(&text, "rcu-scale:!!! no grace period was measured\n");
+    absl::StrAppend(&text, "rcu-scale:!!! no measurement ",
+                    record.lost_events == 0 ? "was made\n" : "is left\n");
   }
+  // "!!!" is for what went wrong; notes are not.
   if (!ScaleComplete(record, result)) {
     absl::StrAppend(&text, "rcu-scale:!!! partial: ", Name(record.outcome), "\n");
     if (!record.diagnosis.empty()) {
       absl::StrAppend(&text, "rcu-scale:!!! ", record.diagnosis, "\n");
     }
-    for (const std::string& note : record.notes) {
-      absl::StrAppend(&text, "rcu-scale:!!! ", note, "\n");
-    }
+  }
+  for (const std::string& note : record.notes) {
+    if (note != LostEventsNote(record.lost_events)) absl::StrAppend(&text, "note: ", note, "\n");
   }
   absl::StrAppend(&text, "Computed from sipi's timeline.\n");
   return text;
@@ -194,11 +215,12 @@ std::string ScaleJson(const RunRecord& record) {
   json.Field("complete", ScaleComplete(record, result));
   json.Field("expedited", knobs.expedited != 0);
   json.Field("async", knobs.async != 0);
+  json.Field("measured", Measured(record));
   json.Field("readers", knobs.readers);
   json.Field("measurements", knobs.measurements);
   json.Field("begin_ns", result.begin_ns);
   json.Field("end_ns", result.end_ns);
-  json.Field("grace_periods", result.measurements());
+  json.Field(Async(record) ? "callbacks" : "grace_periods", result.measurements());
   json.Field("batches", result.batches);
   json.Line();
   const auto figures = ScaleStatisticsOf(AllDurations(result));

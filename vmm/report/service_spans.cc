@@ -59,8 +59,8 @@ void AddSwitches(const RunRecord& record, int64_t end_ns, std::vector<Span>& spa
 
 void AddOperations(const RunRecord& record, int64_t end_ns, std::vector<Span>& spans) {
   for (const HotplugOperation& each : HotplugOperations(record)) {
-    spans.push_back({.begin_ns = each.begin_ns,
-                     .end_ns = each.ns.has_value() ? each.begin_ns + *each.ns : end_ns,
+    spans.push_back({.begin_ns = each.asked_ns,
+                     .end_ns = each.ns.has_value() ? each.asked_ns + *each.ns : end_ns,
                      .name = absl::StrCat("CPU ", each.cpu, each.up ? " on" : " off"),
                      .category = "hotplug",
                      .args = absl::StrCat("\"error\":", each.error),

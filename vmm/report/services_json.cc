@@ -5,6 +5,7 @@
 #include "vmm/report/host_json.h"
 #include "vmm/timeline/outcome.h"
 #include "vmm/timeline/scenario_names.h"
+#include "vmm/timeline/service_analysis.h"
 
 namespace sipi {
 namespace {
@@ -18,6 +19,17 @@ const char* BootGracePeriods(const abi::KernelKnobs& knobs) {
 std::optional<int64_t> Jiffies(uint32_t value) {
   if (value == ~0u) return std::nullopt;
   return value;
+}
+
+void WriteWaits(JsonWriter& json, std::string_view key, const Waits& waits) {
+  json.Key(key);
+  json.BeginObject();
+  for (const abi::GracePeriodKind kind :
+       {abi::GracePeriodKind::kNormal, abi::GracePeriodKind::kExpedited,
+        abi::GracePeriodKind::kNone}) {
+    json.Field(Name(kind), waits.of(kind));
+  }
+  json.EndObject();
 }
 
 }  // namespace
@@ -43,11 +55,34 @@ void WriteKernel(JsonWriter& json, const abi::KernelKnobs& knobs) {
   json.EndObject();
 }
 
+void WriteHotplug(JsonWriter& json, const RunRecord& record) {
+  const std::vector<HotplugOperation> operations = HotplugOperations(record);
+  if (operations.empty()) return;
+  json.Line();
+  json.Key("hotplug");
+  json.BeginArray();
+  for (const HotplugOperation& each : operations) {
+    json.Line();
+    json.BeginObject();
+    json.Field("cpu", each.cpu);
+    json.Field("direction", each.up ? "on" : "off");
+    json.Field("begin_ns", each.asked_ns);
+    json.Field("ns", each.ns);
+    json.Field("locks_ns", each.lock_ns());
+    json.Field("error", each.error);
+    WriteWaits(json, "grace_periods", each.waits);
+    WriteWaits(json, "locks_grace_periods", each.lock_waits);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
 void WriteScenarioHead(JsonWriter& json, std::string_view schema, const RunRecord& record) {
   json.Field("schema", schema);
   json.Field("machine", record.machine);
   WriteHost(json, record.host);
   json.Field("irqchip", record.irqchip);
+  json.Field("apic", record.apic);
   json.Field("profile", record.profile);
   json.Field("seed", record.seed);
   json.Field("cpus_offered", record.cpus_offered);
@@ -55,6 +90,10 @@ void WriteScenarioHead(JsonWriter& json, std::string_view schema, const RunRecor
   json.Field("outcome", Name(record.outcome));
   json.Field("diagnosis", record.diagnosis);
   json.Field("lost_events", record.lost_events);
+  json.Key("notes");
+  json.BeginArray();
+  for (const std::string& note : record.notes) json.String(note);
+  json.EndArray();
   if (record.services.has_value()) WriteKernel(json, record.services->kernel);
 }
 

@@ -12,6 +12,9 @@ namespace sipi {
 // "kernel": an object with the kernel's knobs, named as their flags.
 void WriteKernel(JsonWriter& json, const abi::KernelKnobs& knobs);
 
+// "hotplug": a list of the operations that took CPUs off and on; nothing if there were none.
+void WriteHotplug(JsonWriter& json, const RunRecord& record);
+
 // The schema, the machine, how the run ended, and "kernel" if the record has it. The object is open
 // before and after.
 void WriteScenarioHead(JsonWriter& json, std::string_view schema, const RunRecord& record);

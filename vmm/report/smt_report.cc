@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "vmm/report/scenario_head.h"
 #include "vmm/report/services_json.h"
 #include "vmm/report/table.h"
-#include "vmm/timeline/outcome.h"
 #include "vmm/timeline/scenario_names.h"
 
 namespace sipi {
@@ -67,16 +67,17 @@ std::string Ratio(const std::optional<double>& ratio) {
   return ratio.has_value() ? absl::StrFormat("%.2f", *ratio) : "-";
 }
 
-std::string Mark(const SmtRow& row) {
+std::string Mark(const SmtRow& row, uint64_t lost_events) {
   if (row.whole()) return "";
   const uint32_t unfinished = row.off.unfinished + row.on.unfinished;
   const uint32_t failed = row.off.failed + row.on.failed;
   if (failed > 0)
     return absl::StrCat("partial: ", failed, failed == 1 ? " CPU" : " CPUs", " failed");
+  if (lost_events > 0) return "partial: events lost";
   return unfinished > 0 ? "partial: not ended" : "partial";
 }
 
-std::vector<std::string> Cells(const SmtRow& row, bool spread) {
+std::vector<std::string> Cells(const SmtRow& row, bool spread, uint64_t lost_events) {
   std::vector<std::string> cells = {Name(row.approach)};
   for (const SmtFigures* figures : {&row.off, &row.on}) {
     cells.push_back(Time(*figures));
@@ -86,7 +87,7 @@ std::vector<std::string> Cells(const SmtRow& row, bool spread) {
     cells.push_back(Ratio(figures->ratio));
   }
   cells.push_back(absl::StrCat(row.off.failed + row.on.failed));
-  cells.push_back(Mark(row));
+  cells.push_back(Mark(row, lost_events));
   return cells;
 }
 
@@ -191,34 +192,32 @@ bool SmtComplete(const RunRecord& record, const std::vector<SmtRow>& rows) {
 std::string SmtTable(const RunRecord& record) {
   const std::vector<SmtSwitch> switches = SmtSwitches(record);
   const std::vector<SmtRow> rows = SmtRows(switches);
-  const std::string host = HostLine(record.host);
-  std::string text = host.empty() ? "" : absl::StrCat("host ", host, "\n");
-  absl::StrAppend(&text, record.cpus_offered, record.machine == "sim" ? " simulated" : "",
-                  " CPUs, profile ", record.profile, ", seed ", record.seed);
+  std::string text = ScenarioHead(record);
   if (record.services.has_value()) {
-    absl::StrAppend(
-        &text, ", ", Name(record.services->kernel.hotplug_steps),
-        " steps, HZ=", record.services->kernel.hz, ", ", record.services->knobs.smt_threads,
-        record.services->knobs.smt_threads == 1 ? " thread" : " threads", " per core stay");
+    const uint32_t threads = record.services->knobs.smt_threads;
+    absl::StrAppend(&text, Name(record.services->kernel.hotplug_steps), " steps, ", threads,
+                    threads == 1 ? " thread" : " threads", " per core stay");
     if (const uint32_t busy = record.services->knobs.kernel_busy; busy != 0) {
       absl::StrAppend(&text, ", ", busy, busy == 1 ? " CPU" : " CPUs", " busy in the kernel");
     }
+    absl::StrAppend(&text, "\n");
   }
   absl::StrAppend(&text,
-                  "\nGPs: grace periods waited for, normal/expedited/none needed; lock: longest "
+                  "GPs: grace periods waited for, normal/expedited/none needed; lock: longest "
                   "time that the CPUs' write lock was held\n\n");
   if (rows.empty()) {
-    absl::StrAppend(&text, "no switch has begun\n");
+    absl::StrAppend(&text, record.lost_events == 0
+                               ? "no switch has begun\n"
+                               : absl::StrCat("nothing is known of a switch: ", record.lost_events,
+                                              " events were lost\n"));
   } else {
     const bool spread = rows.front().off.switches > 1;
     TextTable table(Columns(spread));
-    for (const SmtRow& row : rows) table.AddRow(Cells(row, spread));
+    for (const SmtRow& row : rows) table.AddRow(Cells(row, spread, record.lost_events));
     absl::StrAppend(&text, table.Render());
   }
-  if (!SmtComplete(record, rows)) absl::StrAppend(&text, "\npartial: ", Name(record.outcome), "\n");
-  if (!record.diagnosis.empty()) absl::StrAppend(&text, record.diagnosis, "\n");
-  for (const std::string& note : record.notes) absl::StrAppend(&text, "note: ", note, "\n");
-  return text;
+  const bool complete = SmtComplete(record, rows);
+  return absl::StrCat(text, complete ? "" : "\n", ScenarioRemarks(record, complete));
 }
 
 std::string SmtJson(const RunRecord& record) {

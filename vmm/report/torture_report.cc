@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/report/scenario_head.h"
 #include "vmm/report/services_json.h"
 #include "vmm/timeline/outcome.h"
 #include "vmm/timeline/scenario_names.h"
@@ -65,13 +66,21 @@ std::string OnoffLine(const RunRecord& record) {
                       " (HZ=", record.services->kernel.hz, ")\n");
 }
 
+uint32_t ReadersOf(const RunRecord& record) {
+  return abi::TortureReaders(record.services->knobs.readers, record.cpus_offered);
+}
+uint32_t FakeWritersOf(const RunRecord& record) {
+  return abi::TortureFakeWriters(record.services->knobs.writers);
+}
+
 std::string StartLine(const RunRecord& record) {
   const abi::ScenarioKnobs& knobs = record.services->knobs;
-  return absl::StrCat(
-      "rcu-torture:--- Start of test: nreaders=", knobs.readers, " nfakewriters=", knobs.writers,
-      " onoff=", uint32_t{knobs.onoff}, " seconds=", knobs.duration_ms / 1000, " seed=", knobs.seed,
-      " rcu_flavour=", Name(record.services->kernel.rcu_flavour),
-      " preempt=", Name(record.services->kernel.preemption), " cpus=", record.cpus_offered, "\n");
+  return absl::StrCat("rcu-torture:--- Start of test: nreaders=", ReadersOf(record),
+                      " nfakewriters=", FakeWritersOf(record), " onoff=", uint32_t{knobs.onoff},
+                      " seconds=", knobs.duration_ms / 1000, " seed=", knobs.seed,
+                      " rcu_flavour=", Name(record.services->kernel.rcu_flavour),
+                      " preempt=", Name(record.services->kernel.preemption),
+                      " cpus=", record.cpus_offered, "\n");
 }
 
 std::string CounterLines(const RunRecord& record) {
@@ -119,6 +128,7 @@ std::vector<std::string> TortureFailures(const RunRecord& record) {
           absl::StrCat(c.callbacks_queued, " callbacks were queued, ", c.callbacks_run, " ran"));
   require(c.reads > 0, "nothing was read");
   require(c.updates > 0, "nothing was updated");
+  require(SumFrom(c.freed, 0) > 0, "no element was replaced");
   require(c.gp_seq_end != c.gp_seq_begin, "no normal grace period has ended");
   if (failures.empty()) none(c.failures, "failures of other kinds");
   return failures;
@@ -126,7 +136,12 @@ std::vector<std::string> TortureFailures(const RunRecord& record) {
 
 std::string TortureText(const RunRecord& record) {
   const std::vector<std::string> failures = TortureFailures(record);
-  std::string text = absl::StrCat(StartLine(record), CounterLines(record));
+  std::string text = absl::StrCat(ScenarioHead(record), StartLine(record), CounterLines(record));
+  if (record.lost_events != 0) {
+    absl::StrAppend(&text, "rcu-torture: ", LostEventsNote(record.lost_events),
+                    ": times of onoff and stalls may be missing; counters and verdict do not need "
+                    "them\n");
+  }
   std::set<uint32_t> stalled;
   for (const Event& event : record.events) {
     if (event.name == abi::TraceEvent::kRcuStall) stalled.insert(event.target);
@@ -134,7 +149,9 @@ std::string TortureText(const RunRecord& record) {
   for (const uint32_t cpu : stalled) {
     absl::StrAppend(&text, "rcu-torture: CPU ", cpu, " has stalled a grace period\n");
   }
-  for (const std::string& note : record.notes) absl::StrAppend(&text, "note: ", note, "\n");
+  for (const std::string& note : record.notes) {
+    if (note != LostEventsNote(record.lost_events)) absl::StrAppend(&text, "note: ", note, "\n");
+  }
   for (const std::string& failure : failures) {
     absl::StrAppend(&text, "rcu-torture:!!! ", failure, "\n");
   }
@@ -151,6 +168,8 @@ std::string TortureJson(const RunRecord& record) {
   WriteScenarioHead(json, "sipi.rcu-torture/1", record);
   json.Field("result", failures.empty() ? "SUCCESS" : "FAILURE");
   json.Field("seconds", record.services->knobs.duration_ms / 1000);
+  json.Field("readers", ReadersOf(record));
+  json.Field("fake_writers", FakeWritersOf(record));
   json.Key("failures");
   json.BeginArray();
   for (const std::string& failure : failures) json.String(failure);

@@ -58,6 +58,7 @@ std::string Hex(uint32_t value) {
 // Of the scheduler, hotplug and RCU.
 EventInfo ServiceInfoOf(TraceEvent event) {
   switch (event) {
+    case TraceEvent::kHotplugAsked:
     case TraceEvent::kHotplugBegin:
       return {true, ValueKind::kCpuhpState};
     case TraceEvent::kDead:

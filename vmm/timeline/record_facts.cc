@@ -32,6 +32,10 @@ std::string FailureText(const RunRecord& record, const CpuFinal& cpu, WhichFailu
   return absl::StrCat("cpuhp step ", abi::Name(static_cast<abi::CpuhpState>(*step)), " failed");
 }
 
+std::string LostEventsNote(uint64_t lost_events) {
+  return std::to_string(lost_events) + " events of the timeline were lost";
+}
+
 std::string HostLine(const HostInfo& host) {
   std::string line;
   const auto add = [&line](const std::string& text) {

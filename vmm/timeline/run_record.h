@@ -103,6 +103,9 @@ struct RunRecord {
 // timeline's `veto` event; its value says why).
 bool WasVetoed(const RunRecord& record);
 
+// What is said of events that were lost (RunRecord::notes); precondition: some were.
+std::string LostEventsNote(uint64_t lost_events);
+
 // "AMD EPYC, 2 cores, kvm_amd, Linux 6.1.0"; what is unknown is left out.
 std::string HostLine(const HostInfo& host);
 

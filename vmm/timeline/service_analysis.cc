@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "guest/abi/cpuhp_state.h"
 
@@ -28,6 +29,73 @@ class HoldClock {
  private:
   bool held_ = false;
   int64_t since_ns_ = 0;
+};
+
+// Operations exclude each other from kHotplugBegin to kHotplugEnd; any number may be asked for.
+class OperationScan {
+ public:
+  void Take(const Event& event) {
+    switch (event.name) {
+      case TraceEvent::kSyncEnd:
+        seen_.Count(event.value);
+        break;
+      case TraceEvent::kHotplugAsked:
+        asked_[event.target] = {.t_ns = event.t_ns, .seen = seen_, .taken = true};
+        break;
+      case TraceEvent::kHotplugBegin:
+        Begin(event);
+        break;
+      case TraceEvent::kHotplugEnd:
+        if (!open_ || event.target != operations_.back().cpu) break;
+        operations_.back().error = event.value;
+        End(event.t_ns);
+        open_ = false;
+        locked_ = from_.taken;
+        break;
+      case TraceEvent::kCpusWriteUnlock:
+        if (locked_) End(event.t_ns);
+        locked_ = false;
+        break;
+      default:
+        break;
+    }
+  }
+  std::vector<HotplugOperation> Finish() { return std::move(operations_); }
+
+ private:
+  struct From {
+    int64_t t_ns = 0;
+    Waits seen;
+    bool taken = true;  // by the operation itself, which gives the locks back too
+  };
+
+  void Begin(const Event& event) {
+    const auto asked = asked_.find(event.target);
+    from_ = asked != asked_.end() ? asked->second
+                                  : From{.t_ns = event.t_ns, .seen = seen_, .taken = false};
+    if (asked != asked_.end()) asked_.erase(asked);
+    HotplugOperation next;
+    next.cpu = event.target;
+    next.up = event.value >= static_cast<uint32_t>(abi::CpuhpState::kApOnlineIdle);
+    next.asked_ns = from_.t_ns;
+    next.begin_ns = event.t_ns;
+    next.lock_waits = next.waits = seen_.Since(from_.seen);
+    operations_.push_back(next);
+    open_ = true;
+    locked_ = false;
+  }
+
+  void End(int64_t t_ns) {
+    operations_.back().ns = t_ns - from_.t_ns;
+    operations_.back().waits = seen_.Since(from_.seen);
+  }
+
+  std::vector<HotplugOperation> operations_;
+  std::map<uint16_t, From> asked_;  // by CPU
+  Waits seen_;
+  From from_;            // of the last operation
+  bool open_ = false;    // it has not ended
+  bool locked_ = false;  // it has, and has not given its locks back
 };
 
 }  // namespace
@@ -63,28 +131,9 @@ std::vector<SmtSwitch> SmtSwitches(const RunRecord& record) {
 }
 
 std::vector<HotplugOperation> HotplugOperations(const RunRecord& record) {
-  std::vector<HotplugOperation> operations;
-  // Operations exclude each other, so at most one is open.
-  bool open = false;
-  for (const Event& event : record.events) {
-    if (event.name == TraceEvent::kHotplugBegin) {
-      HotplugOperation next;
-      next.cpu = event.target;
-      next.up = event.value >= static_cast<uint32_t>(abi::CpuhpState::kApOnlineIdle);
-      next.begin_ns = event.t_ns;
-      operations.push_back(next);
-      open = true;
-      continue;
-    }
-    if (!open) continue;
-    HotplugOperation& current = operations.back();
-    if (event.name == TraceEvent::kSyncEnd) current.waits.Count(event.value);
-    if (event.name != TraceEvent::kHotplugEnd || event.target != current.cpu) continue;
-    current.ns = event.t_ns - current.begin_ns;
-    current.error = event.value;
-    open = false;
-  }
-  return operations;
+  OperationScan scan;
+  for (const Event& event : record.events) scan.Take(event);
+  return scan.Finish();
 }
 
 std::vector<GracePeriod> GracePeriods(const RunRecord& record) {

@@ -24,6 +24,12 @@ struct Waits {
   void Count(uint32_t kind) {
     if (kind < by_kind.size()) ++by_kind[kind];
   }
+  // Those of this one that are not in an earlier state of it.
+  Waits Since(const Waits& before) const {
+    Waits since;
+    for (size_t i = 0; i < by_kind.size(); ++i) since.by_kind[i] = by_kind[i] - before.by_kind[i];
+    return since;
+  }
 };
 
 struct SmtSwitch {
@@ -41,16 +47,23 @@ struct SmtSwitch {
 // In time order. Of one approach every other one is `off`, the first one too.
 std::vector<SmtSwitch> SmtSwitches(const RunRecord& record);
 
+// One CPU going off or on, as who asked for it sees it: with the time until the locks are held. An
+// operation within an SMT switch, which takes the locks itself, begins where it has them.
 struct HotplugOperation {
   uint32_t cpu = 0;
   bool up = false;
-  int64_t begin_ns = 0;
-  std::optional<int64_t> ns;
-  uint32_t error = 0;  // 0: it worked
+  int64_t asked_ns = 0;
+  int64_t begin_ns = 0;       // the locks are held
+  std::optional<int64_t> ns;  // from asked_ns until cpus_write_unlock(); absent: it never ended
+  uint32_t error = 0;         // 0: it worked
+  // Grace periods waited for, of whomever: while it lasted, and of these until begin_ns.
   Waits waits;
+  Waits lock_waits;
+
+  int64_t lock_ns() const { return begin_ns - asked_ns; }
 };
 
-// In order of their begin.
+// In order of begin_ns.
 std::vector<HotplugOperation> HotplugOperations(const RunRecord& record);
 
 // One grace period's life. Normal: begin, set up, scans, end; expedited: begin, all leaves asked,

@@ -101,6 +101,8 @@ Error CpuDownLocked(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
 
 Error CpuDown(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
   Hotplug& hotplug = *kernel.hotplug;
+  platform::Trace(abi::TraceEvent::kHotplugAsked, static_cast<uint16_t>(cpu.value),
+                  static_cast<uint32_t>(target));
   hotplug.add_remove.Lock();
   CpusWriteLock(kernel);
   const Error error = CpuDownLocked(kernel, cpu, target);

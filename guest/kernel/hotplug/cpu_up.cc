@@ -56,6 +56,8 @@ Error CpuUpLocked(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
 
 Error CpuUp(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
   Hotplug& hotplug = *kernel.hotplug;
+  platform::Trace(abi::TraceEvent::kHotplugAsked, static_cast<uint16_t>(cpu.value),
+                  static_cast<uint32_t>(target));
   // Its memory node comes online first (Linux: try_online_node): a lock of its own, and where it
   // has been quiet a grace period of its own.
   hotplug.mem_lock.WriteLock();

@@ -1,0 +1,58 @@
+#include "vmm/report/scenario_head.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "vmm/timeline/outcome.h"
+#include "vmm/timeline/scenario_names.h"
+
+namespace sipi {
+namespace {
+
+void AddOnce(const std::string& line, std::vector<std::string>& lines) {
+  if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
+}
+
+void AddRemarks(const RunRecord& record, bool complete, std::vector<std::string>& lines) {
+  if (!complete) AddOnce(absl::StrCat("partial: ", Name(record.outcome)), lines);
+  if (!record.diagnosis.empty()) AddOnce(record.diagnosis, lines);
+  for (const std::string& note : record.notes) AddOnce(absl::StrCat("note: ", note), lines);
+}
+
+std::string Lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string ScenarioHead(const RunRecord& record) {
+  const std::string host = HostLine(record.host);
+  std::string text = host.empty() ? "" : absl::StrCat("host ", host, "\n");
+  absl::StrAppend(&text, record.cpus_offered, record.machine == "sim" ? " simulated" : "",
+                  " CPUs, irqchip ", record.irqchip, ", ", record.apic, ", profile ",
+                  record.profile, ", seed ", record.seed);
+  if (record.services.has_value()) {
+    const abi::KernelKnobs& kernel = record.services->kernel;
+    absl::StrAppend(&text, "; HZ=", kernel.hz, ", preempt ", Name(kernel.preemption), ", RCU ",
+                    Name(kernel.rcu_flavour));
+  }
+  return absl::StrCat(text, "\n");
+}
+
+std::string ScenarioRemarks(const RunRecord& record, bool complete) {
+  std::vector<std::string> lines;
+  AddRemarks(record, complete, lines);
+  return Lines(lines);
+}
+
+std::string ScenarioRemarks(const std::vector<RunRecord>& records,
+                            const std::vector<bool>& complete) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < records.size(); ++i) AddRemarks(records[i], complete[i], lines);
+  return Lines(lines);
+}
+
+}  // namespace sipi
