@@ -1,7 +1,6 @@
 // The explored scenario's frame: threads, hotplug, and what must hold at the end.
 #include "guest/scenario/rcu_explore.h"
 
-#include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/sched/time.h"
 
 namespace sipi {
@@ -9,24 +8,7 @@ namespace explore {
 namespace {
 
 constexpr uint32_t kReaders = 3;
-
-// Off and on again, with callbacks left on a CPU that goes.
-void OnOff(CrewMember& member) {
-  auto& self = static_cast<Actor&>(member);
-  Kernel& kernel = *self.explore->kernel;
-  const uint32_t cpus = kernel.params->cpu_count;
-  for (uint32_t round = 0; round < self.explore->rounds && cpus > 1; ++round) {
-    SleepSomewhat(self.random, 4'000);
-    const CpuNumber cpu(1 + self.random.Below(cpus - 1));
-    if (CpuDown(kernel, cpu, abi::CpuhpState::kOffline) != Error::kNone) {
-      SIPI_PANIC("a CPU does not go offline");
-    }
-    SleepSomewhat(self.random, 4'000);
-    if (CpuUp(kernel, cpu, abi::CpuhpState::kOnline) != Error::kNone) {
-      SIPI_PANIC("a CPU does not come back");
-    }
-  }
-}
+constexpr uint64_t kMoverStream = 1000;
 
 Actor& MakeActor(Explore& explore, uint32_t stream, void (*run)(CrewMember&)) {
   Kernel& kernel = *explore.kernel;
@@ -42,6 +24,7 @@ Explore& MakeExplore(Kernel& kernel) {
   explore.kernel = &kernel;
   explore.crew = &MakeCrew(kernel);
   explore.rounds = kernel.params->scenario_knobs.rounds;
+  explore.mover = Random(kernel.params->scenario_knobs.seed, kMoverStream);
   explore.pointers = AllocateArray<Pointer>(kernel, kPointers);
   for (uint32_t i = 0; i < kPointers; ++i) {
     for (uint32_t k = 0; k < kElements; ++k) {
@@ -55,10 +38,10 @@ Explore& MakeExplore(Kernel& kernel) {
 
 void CheckEnd(Explore& explore) {
   Kernel& kernel = *explore.kernel;
-  rcu::Barrier(kernel);
+  CheckedBarrier(explore);
+  CheckCallbacks(explore);
   for (uint32_t i = 0; i < kPointers; ++i) {
     Pointer& pointer = explore.pointers[i];
-    CheckCallbacks(pointer);
     const uint32_t current = pointer.at.Load(std::memory_order_acquire);
     for (uint32_t k = 0; k < kElements; ++k) {
       const bool freed = pointer.elements[k].freed.Load(std::memory_order_acquire) != 0;
@@ -81,6 +64,7 @@ void SleepSomewhat(Random& random, uint32_t max_us) { SleepUs(random.Below(max_u
 void RunRcuExplore(Kernel& kernel) {
   explore::Explore& explore = explore::MakeExplore(kernel);
   Crew& crew = *explore.crew;
+  explore::PlugMoverIn(explore);
   uint32_t stream = 0;
   for (uint32_t i = 0; i < explore::kReaders; ++i) {
     crew.Spawn(explore::MakeActor(explore, stream++, explore::Read),

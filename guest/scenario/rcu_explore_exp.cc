@@ -5,9 +5,9 @@
 // Three CPUs: 0 asks for the grace period, 1 is the control CPU of the hotplug operation, 2 goes
 // and comes. scenario_value is a CpuhpState, plus kUpwards: met on the way up.
 #include "guest/kernel/hotplug/hotplug.h"
-#include "guest/kernel/hotplug/state.h"
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/time.h"
+#include "guest/scenario/plugged_step.h"
 #include "guest/scenario/rcu_explore.h"
 
 namespace sipi {
@@ -21,14 +21,6 @@ constexpr uint64_t kPatienceUs = 10'000'000;
 // Two threads; and the mover itself, while it starts and while it dies.
 constexpr uint32_t kThreads = 2;
 constexpr uint32_t kReaders = kThreads + 1;
-constexpr size_t kMaxSteps = 64;
-// Between ap:offline, where RCU learns of the CPU, and the rest of its STARTING section.
-constexpr auto kReadState = static_cast<abi::CpuhpState>(89);
-
-struct Script;
-struct PluggedTable : CpuhpTable {
-  Script* script = nullptr;
-};
 
 struct Script {
   Kernel* kernel = nullptr;
@@ -40,21 +32,11 @@ struct Script {
   struct Section {
     platform::Atomic<uint32_t> count{0};
   } section[kReaders];
-  // The kernel's steps and one more, in which the mover reads.
-  CpuhpStep steps[kMaxSteps];
-  PluggedTable table;
 };
 
 struct Player : CrewMember {
   Script* script = nullptr;
 };
-
-// States up to kBringupCpu are the control CPU's progress, the others the CPU's own.
-platform::AtomicRef<uint32_t> Progress(Kernel& kernel, abi::CpuhpState state) {
-  abi::CpuSlot& slot = kernel.slot(kMover);
-  return platform::AtomicRef<uint32_t>(state <= abi::CpuhpState::kBringupCpu ? slot.prepare_state
-                                                                             : slot.cpuhp_state);
-}
 
 // The operation has come to the state, or is beyond it.
 void AwaitState(Script& script) {
@@ -70,7 +52,7 @@ void AwaitState(Script& script) {
   const auto there = [state, upwards](uint32_t value) {
     return upwards ? value >= state : value <= state;
   };
-  reached = reached && platform::SpinUntil(Progress(kernel, script.state), there, deadline);
+  reached = reached && platform::SpinUntil(Progress(kernel, kMover, script.state), there, deadline);
   if (!reached) SIPI_PANIC("the CPU never came to that state");
 }
 
@@ -127,33 +109,8 @@ void ReadOn(CrewMember& member) {
 
 // On the mover, interrupts off.
 Error ReadOnMover(PerCpu& self, CpuNumber) {
-  ReadFor30Us(static_cast<const PluggedTable*>(self.kernel->hotplug->steps)
-                  ->script->section[kThreads]
-                  .count);
+  ReadFor30Us(OwnerOfPlugged<Script>(self).section[kThreads].count);
   return Error::kNone;
-}
-
-// Adds a reader to the STARTING section, after the step by which RCU learns of the CPU.
-void PlugReaderIn(Script& script) {
-  const CpuhpTable& table = *script.kernel->hotplug->steps;
-  const CpuhpStep reader{kReadState, Section::kStarting, false, ReadOnMover, ReadOnMover};
-  size_t at = 0;
-  for (size_t s = 0; s < kSections; ++s) {
-    const auto section = static_cast<Section>(s);
-    bool due = section == Section::kStarting;
-    script.table.begin[s] = script.steps + at;
-    for (const CpuhpStep& step : table.Steps(section)) {
-      SIPI_ASSERT(at + 2 < kMaxSteps && step.state != kReadState);
-      if (due && step.state > kReadState) {
-        script.steps[at++] = reader;
-        due = false;
-      }
-      script.steps[at++] = step;
-    }
-  }
-  script.table.begin[kSections] = script.steps + at;
-  script.table.script = &script;
-  script.kernel->hotplug->steps = &script.table;
 }
 
 Player& MakePlayer(Script& script, void (*run)(CrewMember&)) {
@@ -176,7 +133,7 @@ void RunExpHotplug(Kernel& kernel) {
   script.upwards = (value & kUpwards) != 0;
   script.state = static_cast<abi::CpuhpState>(value & 0xffffffff);
   Crew& crew = *script.crew;
-  PlugReaderIn(script);
+  PlugStepIn(kernel, {kMoverReads, Section::kStarting, false, ReadOnMover, ReadOnMover}, &script);
   for (uint32_t i = 0; i < kThreads; ++i) {
     crew.Spawn(MakePlayer(script, ReadOn), {.name = "explore_rd/%", .index = i});
   }

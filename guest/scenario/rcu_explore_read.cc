@@ -7,11 +7,12 @@
 namespace sipi::explore {
 namespace {
 
-// Now and then longer than a tick, so that another thread gets the CPU in the middle.
+// Now and then longer than a tick, so that another thread gets the CPU in the middle, and longer
+// than a quiet grace period.
 void Linger(Random& random) {
   switch (random.Below(8)) {
     case 0:
-      return platform::DelayUs(random.Below(9'000));
+      return platform::DelayUs(random.Below(14'000));
     case 1:
     case 2:
       return platform::DelayUs(random.Below(200));
@@ -26,14 +27,21 @@ void LookAt(Element& element) {
   }
 }
 
-struct IrqRead {
-  Explore* explore;
-  Random* random;
-};
-
 void ReadInInterrupt(void* argument) {
-  auto& read = *static_cast<IrqRead*>(argument);
-  ReadOnce(*read.explore, *read.random, false);
+  auto& read = *static_cast<InterruptRead*>(argument);
+  if (read.random.OneIn(4)) QueueRemote(*read.explore);
+  ReadOnce(*read.explore, read.random, true);
+  read.busy.Store(0, std::memory_order_release);
+}
+
+// Unless that CPU is not online, which is as good.
+void ReadOn(Actor& self, CpuNumber cpu) {
+  InterruptRead& read = self.interrupt;
+  if (read.busy.Exchange(1, std::memory_order_acquire) != 0) return;
+  read.explore = self.explore;
+  read.random = Random(self.random.Next(), 0);
+  if (CallFunctionSingle(*self.explore->kernel, cpu, ReadInInterrupt, &read, false)) return;
+  read.busy.Store(0, std::memory_order_release);
 }
 
 }  // namespace
@@ -68,17 +76,15 @@ void Read(CrewMember& member) {
   for (uint32_t round = 0; round < 3 * explore.rounds; ++round) {
     ReadOnce(explore, self.random, true);
     const CpuNumber other(self.random.Below(kernel.params->cpu_count));
-    if (self.random.OneIn(4)) {
-      IrqRead read{&explore, &self.random};
-      // False: it is not online, which is as good.
-      (void)CallFunctionSingle(kernel, other, ReadInInterrupt, &read, true);
-    }
+    if (self.random.OneIn(8)) MeetHotplug(self);
+    if (self.random.OneIn(4)) ReadOn(self, other);
     // Bound to a CPU that may go: its thread is then moved in the middle of a section.
     if (self.random.OneIn(4)) (void)SetAffinity(*CurrentThread(), other.value);
     if (self.random.OneIn(4)) (void)SetAffinity(*CurrentThread(), Thread::kAnyCpu);
     if (self.random.OneIn(2)) SleepSomewhat(self.random, 3'000);
     CondResched();
   }
+  while (self.interrupt.busy.Load(std::memory_order_acquire) != 0) SleepJiffies(1);
 }
 
 }  // namespace sipi::explore

@@ -154,6 +154,8 @@ namespace sipi {
 
 // Of the machine that this thread of the host runs.
 inline thread_local uint32_t g_canary = 0;
+// For machines whose options do not name one: those of commands.
+inline thread_local uint32_t g_commands_canary = 0;
 inline thread_local uint32_t g_spare = 0;
 constexpr bool CanaryIs(uint32_t number) {
   return __builtin_is_constant_evaluated() ? false : g_canary == number;
@@ -173,7 +175,9 @@ inline constexpr CanaryName kRcuCanaries[] = {
 """
 
 # The machine tells which canary its thread's code is to have.
-RUN = ("guest/platform/sim/machine.cc", "End Machine::Run() {\n", "End Machine::Run() {\n  g_canary = options_.chaos.canary;\n")
+RUN = ("guest/platform/sim/machine.cc", "End Machine::Run() {\n", 
+       "End Machine::Run() {\n"
+       "  g_canary = options_.chaos.canary != 0 ? options_.chaos.canary : g_commands_canary;\n")
 
 
 def write_if_new(target, text):

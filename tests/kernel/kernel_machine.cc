@@ -237,6 +237,7 @@ void ForSeeds(uint64_t seeds, const KernelOptions& options, const KernelMachine:
     SCOPED_TRACE("seed " + std::to_string(seed));
     KernelOptions seeded = options;
     seeded.seed = seed;
+    seeded.scenario.seed = seed;
     seeded.chaos = ChaosOf(seed);
     KernelMachine machine(seeded);
     machine.Run(body);

@@ -4,6 +4,7 @@
 #include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/kernel/sched/wait.h"
+#include "guest/scenario/random.h"
 #include "tests/kernel/rcu_fixture.h"
 
 namespace sipi {
@@ -29,23 +30,32 @@ struct Published {
   }
 };
 
-void Read(Published& shared) {
+struct ReaderThread {
+  Published* shared = nullptr;
+  Random random;
+};
+
+// Microseconds mostly; one in eight lasts several jiffies, and so grace periods' whole lives: its
+// thread is preempted in it, scans find its CPU busy, ticks come.
+void Read(Published& shared, Random& random) {
+  const uint32_t look_every_us = random.OneIn(8) ? 100 + random.Below(2'000) : 7;
   ReadLock();
   const uint32_t element = shared.current.Load(std::memory_order_acquire);
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 8; ++i) {
     if (shared.Poisoned(element).Load(std::memory_order_relaxed) != 0)
       shared.too_short.FetchAdd(1, std::memory_order_relaxed);
-    platform::DelayUs(7);
+    platform::DelayUs(look_every_us);
   }
   ReadUnlock();
   shared.reads.FetchAdd(1, std::memory_order_relaxed);
 }
 
-void ReaderThread(void* argument) {
-  auto& shared = *static_cast<Published*>(argument);
+void ReadOn(void* argument) {
+  auto& self = *static_cast<ReaderThread*>(argument);
+  Published& shared = *self.shared;
   uint32_t round = 0;
   while (shared.stop.Load(std::memory_order_acquire) == 0) {
-    Read(shared);
+    Read(shared, self.random);
     CondResched();
     if (++round % 5 == 0) SleepUs(300);
   }
@@ -58,9 +68,12 @@ template <class Update>
 void ReadersAgainst(Kernel& kernel, uint32_t readers, uint32_t updates, Update update) {
   auto& shared = *AllocateArray<Published>(kernel, 1);
   shared.running.Store(readers, std::memory_order_seq_cst);
+  ReaderThread* threads = AllocateArray<ReaderThread>(kernel, readers);
   for (uint32_t i = 0; i < readers; ++i) {
+    threads[i].shared = &shared;
+    threads[i].random = Random(kernel.params->scenario_knobs.seed, i);
     SpawnThread(kernel,
-                {.name = "reader/%", .index = i, .function = ReaderThread, .argument = &shared});
+                {.name = "reader/%", .index = i, .function = ReadOn, .argument = &threads[i]});
   }
   for (uint32_t i = 0; i < updates; ++i) {
     const uint32_t old = shared.current.Load(std::memory_order_relaxed);
@@ -89,6 +102,12 @@ TEST_P(ReaderFlavours, NorWhereTheKthreadWakes) {
   options.kernel.rcu_normal_wake_from_gp = 1;
   ForSeeds(12, options, [](Kernel& kernel) {
     ReadersAgainst(kernel, 6, 6, [&] { rcu::SynchronizeNormal(rcu::StateOf(kernel)); });
+  });
+}
+
+TEST_P(ReaderFlavours, NorAnExpeditedOne) {
+  ForSeeds(24, RcuOptions(5, GetParam()), [](Kernel& kernel) {
+    ReadersAgainst(kernel, 8, 24, [&] { rcu::SynchronizeExpedited(kernel); });
   });
 }
 

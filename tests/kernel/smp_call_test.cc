@@ -1,6 +1,7 @@
 // Function calls on other CPUs, and stopping them all.
 #include "guest/kernel/sched/smp_call.h"
 
+#include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/kernel/sched/time.h"
 #include "tests/kernel/kernel_machine.h"
@@ -100,6 +101,47 @@ TEST(SmpCall, ACallToACpuThatGoesOfflineRunsOrSaysNo) {
     EXPECT_EQ(calls.runs.Load(std::memory_order_seq_cst),
               calls.said_yes.Load(std::memory_order_seq_cst));
   });
+}
+
+void CallUntilStopped(void* argument) {
+  auto& calls = *static_cast<Calls*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  while (calls.stop.Load(std::memory_order_acquire) == 0) {
+    (void)CallFunctionSingle(kernel, CpuNumber(1), CountCall, &calls, /*wait=*/false);
+    SleepUs(5);
+  }
+  calls.done.Complete(kernel);
+}
+
+// However long a caller stands still between its entry, which the CPU that goes runs, and its
+// interrupt.
+TEST(SmpCall, NoInterruptIsSentToADeadCpu) {
+  KernelOptions options{.cpus = 4};
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    options.seed = seed;
+    options.chaos.on = true;
+    options.chaos.schedule = sim::Schedule::kRandom;
+    options.chaos.rcu_delay = sim::Rate::kWild;
+    options.chaos.calls_need_life = true;
+    KernelMachine machine(options);
+    machine.Run([](Kernel& kernel) {
+      Calls& calls = NewCalls(kernel);
+      for (const uint32_t cpu : {2u, 3u}) {
+        SpawnThread(
+            kernel,
+            {.name = "caller", .function = CallUntilStopped, .argument = &calls, .cpu = cpu});
+      }
+      for (uint32_t round = 0; round < 4; ++round) {
+        EXPECT_EQ(CpuDown(kernel, CpuNumber(1), abi::CpuhpState::kOffline), Error::kNone);
+        EXPECT_EQ(CpuUp(kernel, CpuNumber(1), abi::CpuhpState::kOnline), Error::kNone);
+      }
+      calls.stop.Store(1, std::memory_order_release);
+      calls.done.Wait();
+      calls.done.Wait();
+    });
+    if (HasFailure()) return;
+  }
 }
 
 void Step(void* argument) {

@@ -23,7 +23,10 @@ constexpr RateName kRates[] = {
     {"duplicated-ipi", &sim::Chaos::duplicated_ipi},
     {"stall", &sim::Chaos::stall},
     {"late-timer", &sim::Chaos::late_timer},
+    // Drawn for RCU only.
+    {"rcu-delay", &sim::Chaos::rcu_delay},
 };
+constexpr size_t kBootRates = std::size(kRates) - 1;
 
 Topology TopologyOf(uint32_t cpus, bool siblings) {
   Topology topology = FlatTopology(cpus);
@@ -70,7 +73,7 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.expected_steps = 150 * cpus;
   chaos.store_buffer = draws.OneIn(2);
   const bool any = draws.OneIn(2) && faults;
-  for (const RateName& rate : kRates) {
+  for (const RateName& rate : std::span(kRates).first<kBootRates>()) {
     const uint64_t kind = draws.Below(16);
     if (!any) continue;
     chaos.*rate.member = kind == 0 ? Rate::kWild : kind < 4 ? Rate::kRare : Rate::kOff;

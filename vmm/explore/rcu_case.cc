@@ -33,6 +33,8 @@ void DrawKernel(Draws& draws, RunConfig& config) {
   kernel.rcu_fanout_leaf = kLeaf[draws.Below(std::size(kLeaf))];
   kernel.rcu_fanout = kFanout[draws.Below(std::size(kFanout))];
   if (kernel.rcu_fanout_leaf == 16) kernel.rcu_fanout = 64;
+  // Linux's waits, mostly; else grace periods that end as soon as they can.
+  if (draws.OneIn(3)) kernel.jiffies_till_first_fqs = static_cast<uint32_t>(draws.Below(2));
   config.scenario_knobs.seed = config.seed;
   config.scenario_knobs.rounds = static_cast<uint32_t>(1 + draws.Below(4));
 }
@@ -57,6 +59,8 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   }
   // Threads that lose their CPU where they are: no fault, but another schedule.
   chaos.resched = draws.OneIn(2) ? Rate::kRare : Rate::kOff;
+  const uint64_t delay = draws.Below(4);
+  chaos.rcu_delay = delay == 0 ? Rate::kWild : delay == 1 ? Rate::kRare : Rate::kOff;
 }
 
 }  // namespace

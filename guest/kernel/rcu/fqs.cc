@@ -102,9 +102,11 @@ void FqsLoop(State& state) {
   for (bool first = true;; first = false) {
     if (state.callback_overload != 0) wait = wait < 3 ? 1 : (wait + 2) / 3;
     state.gp_state.Store(static_cast<uint32_t>(GpState::kWaitFqs), std::memory_order_relaxed);
-    state.gp_wq.WaitUntil(
-        [&] { return (state.gp_flags.Load(std::memory_order_seq_cst) & kGpFlagFqs) != 0; },
-        DeadlineInJiffies(*state.kernel, wait));
+    if (!GpFlagIsSet(state, kGpFlagFqs)) {
+      (void)state.gp_wq.WaitUntil([&] { return GpFlagIsSet(state, kGpFlagFqs); },
+                                  DeadlineInJiffies(*state.kernel, wait));
+      state.gp_awake_jiffies = Jiffies(*state.kernel);
+    }
     state.gp_state.Store(static_cast<uint32_t>(GpState::kDoingFqs), std::memory_order_relaxed);
     (void)TakeFlag(state, kGpFlagFqs);
     if (NothingToWaitFor(state)) return;

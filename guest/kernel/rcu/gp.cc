@@ -230,19 +230,40 @@ void GpCleanup(State& state) {
   WakeSyncWaiters(state);
 }
 
+bool GpFlagIsSet(State& state, uint32_t flag) {
+  return (state.gp_flags.Load(std::memory_order_seq_cst) & flag) != 0;
+}
+
+namespace {
+
+// Updaters on faster CPUs can ask for the next grace period, and report for it, before the kthread
+// comes to wait for either. At its priority nobody else would run on its CPU then, and who is bound
+// to it never: so it sleeps all the same now and then.
+void LetOthersRun(State& state) {
+  constexpr uint64_t kMostAwakeJiffies = 8;
+  if (Jiffies(*state.kernel) - state.gp_awake_jiffies < kMostAwakeJiffies) return;
+  SleepJiffies(1);
+  state.gp_awake_jiffies = Jiffies(*state.kernel);
+}
+
+}  // namespace
+
 void GpThread(void* argument) {
   State& state = *static_cast<State*>(argument);
   for (;;) {
     do {
       SetGpState(state, GpState::kWaitGps);
-      state.gp_wq.Wait(
-          [&] { return (state.gp_flags.Load(std::memory_order_seq_cst) & kGpFlagInit) != 0; });
+      if (!GpFlagIsSet(state, kGpFlagInit)) {
+        state.gp_wq.Wait([&] { return GpFlagIsSet(state, kGpFlagInit); });
+        state.gp_awake_jiffies = Jiffies(*state.kernel);
+      }
       SetGpState(state, GpState::kDoneGps);
     } while (!GpInit(state));
     FqsLoop(state);
     SetGpState(state, GpState::kCleanup);
     GpCleanup(state);
     SetGpState(state, GpState::kCleaned);
+    LetOthersRun(state);
   }
 }
 

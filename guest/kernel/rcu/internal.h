@@ -46,6 +46,8 @@ void WakeGpThread(State& state);  // no node's lock held
 void GpThread(void* state);
 bool GpInit(State& state);
 void FqsLoop(State& state);
+// The kthread: is that flag there already, so that waiting for it is no sleep?
+bool GpFlagIsSet(State& state, uint32_t flag);
 void GpCleanup(State& state);
 // Asks for a scan now. No node's lock held.
 void ForceQuiescentState(State& state);

@@ -100,7 +100,9 @@ void CondSynchronizeExpedited(Kernel& kernel, Cookie cookie) {
 
 FullCookie GetStateFull(Kernel& kernel) {
   State& state = StateOf(kernel);
-  const uint64_t normal = SeqSnap(Fenced(state.root().gp_seq));
+  // Not the root's, which says later that a grace period has begun: a CPU that comes up between
+  // the hotplug scan and that is not waited for, so its cookies must not count on this one.
+  const uint64_t normal = SeqSnap(Fenced(state.gp_seq));
   return {normal, SnapExpSequence(state)};
 }
 
@@ -118,6 +120,7 @@ FullCookie StartPollExpeditedFull(Kernel& kernel) {
 
 bool PollFull(Kernel& kernel, const FullCookie& cookie) {
   State& state = StateOf(kernel);
+  // The root's, which is first to say that one has ended.
   return SeqDoneExact(Fenced(state.root().gp_seq), cookie.normal) ||
          SeqDoneExact(Fenced(state.expedited_sequence), cookie.expedited);
 }

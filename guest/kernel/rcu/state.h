@@ -203,6 +203,7 @@ struct State {
   uint64_t gp_max_jiffies = 0;  // the longest yet
   uint64_t next_stall_jiffies = 0;
   uint64_t first_urge_jiffies = 0;  // jiffies_resched
+  uint64_t gp_awake_jiffies = 0;    // when the kthread last came back from a sleep
   uint32_t callback_overload = 0;   // some CPU has far too many callbacks
   uint64_t gp_seq_polled_snap = 0;  // gp_seq_polled at this grace period's beginning
 

@@ -1,6 +1,8 @@
 // Function calls on one CPU: a list without a lock that anybody pushes to and the CPU takes as a
 // whole. A CPU that goes offline closes its list by the same exchange by which it takes what is in
-// it: a caller's entry is either taken, and runs, or finds the list closed.
+// it: a caller's entry is either taken, and runs, or finds the list closed. Then it stays until
+// those have sent their interrupts whose entries it may have taken before: so none goes to a CPU
+// that is dead, however long a caller's own CPU stood still in between.
 #include "guest/kernel/sched/smp_call.h"
 
 #include "guest/kernel/apic.h"
@@ -24,7 +26,7 @@ void WaitFor(Kernel& kernel, CallEntry& entry) {
       platform::SpinPolitely(entry.queued.Ref(), NotQueued, kSliceUs, CallDeadline(kernel)));
 }
 
-// False: the list is closed.
+// False: the list is closed. Interrupts off.
 bool Push(PerCpu& self, RunQueue& target, CallEntry& entry) {
   uint64_t head = target.calls.Load(std::memory_order_relaxed);
   do {
@@ -74,7 +76,10 @@ bool CallFunctionSingle(Kernel& kernel, CpuNumber cpu, void (*function)(void*), 
     entry.function = function;
     entry.argument = argument;
     entry.queued.Store(1, std::memory_order_relaxed);
-    queued = Push(self, QueueOf(kernel, cpu.value), entry);
+    RunQueue& target = QueueOf(kernel, cpu.value);
+    target.callers.FetchAdd(1, std::memory_order_seq_cst);
+    queued = Push(self, target, entry);
+    target.callers.FetchAdd(~0u, std::memory_order_seq_cst);
     if (!queued) entry.queued.Store(0, std::memory_order_relaxed);
   }
   if (queued && wait) WaitFor(kernel, entry);
@@ -94,8 +99,12 @@ void RunCallQueue(PerCpu& self) {
 void OpenCallQueue(PerCpu& self) { self.run_queue->calls.Exchange(0, std::memory_order_seq_cst); }
 
 void CloseCallQueue(PerCpu& self) {
-  const uint64_t head = self.run_queue->calls.Exchange(kCallsClosed, std::memory_order_seq_cst);
+  RunQueue& queue = *self.run_queue;
+  const uint64_t head = queue.calls.Exchange(kCallsClosed, std::memory_order_seq_cst);
   if (head != kCallsClosed) RunEntries(head);
+  const auto none = [](uint32_t callers) { return callers == 0; };
+  SIPI_ASSERT(
+      platform::SpinPolitely(queue.callers.Ref(), none, kSliceUs, CallDeadline(*self.kernel)));
 }
 
 }  // namespace sipi

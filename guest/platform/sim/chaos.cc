@@ -49,12 +49,23 @@ void Machine::PowerOnChaos() {
   }
 }
 
+// Chaos::rcu_delay, before an access or an interrupt command.
+void Machine::MayLinger(Cpu& cpu, const void* touched) {
+  const Rate rate = options_.chaos.rcu_delay;
+  if (rate == Rate::kOff) return;
+  const bool interrupts = touched == nullptr;  // these are far fewer
+  const uint64_t one_in = (rate == Rate::kWild ? 32u : 128u) / (interrupts ? 4u : 1u);
+  if (chaos_random_.Below(one_in) != 0 || !(interrupts || Concerned(touched))) return;
+  cpu.now_ns += chaos_random_.Below(uint64_t{1} << chaos_random_.Below(23));
+}
+
 // Before each step that others can see.
 void Machine::Perturb(Cpu& cpu) {
   const Chaos& chaos = options_.chaos;
   ++steps_;
   // Stores stay in the buffer as long as they may: the other extreme is a run without one.
   if (chosen()) return MayStandBack(cpu);
+  if (touched_ != nullptr) MayLinger(cpu, std::exchange(touched_, nullptr));
   if (!cpu.stores.empty() && chaos_random_.Below(8) == 0) DrainStores(cpu, cpu.stores.size() - 1);
   switch (chaos.schedule) {
     case Schedule::kTimed:

@@ -217,6 +217,7 @@ class Machine {
   // chaos.cc
   void PowerOnChaos();
   void Perturb(Cpu& cpu);
+  void MayLinger(Cpu& cpu, const void* touched);
   bool Strikes(Rate rate);
   void CheckStart(Cpu& cpu);
   void CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr);
