@@ -75,7 +75,10 @@ void ReadersAgainst(Kernel& kernel, uint32_t readers, uint32_t updates, Update u
     SpawnThread(kernel,
                 {.name = "reader/%", .index = i, .function = ReadOn, .argument = &threads[i]});
   }
-  for (uint32_t i = 0; i < updates; ++i) {
+  // Where readers are slow, until one of them has been through.
+  constexpr uint32_t kMostUpdates = 100'000;
+  const auto unread = [&shared] { return shared.reads.Load(std::memory_order_relaxed) == 0; };
+  for (uint32_t i = 0; i < updates || (unread() && i < kMostUpdates); ++i) {
     const uint32_t old = shared.current.Load(std::memory_order_relaxed);
     const uint32_t next = (old + 1) % Published::kElements;
     shared.Poisoned(next).Store(0, std::memory_order_relaxed);

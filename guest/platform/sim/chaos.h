@@ -44,10 +44,10 @@ struct Chaos {
   // A CPU with a scheduler gets a reschedule interrupt that nobody sent: the thread that it runs
   // may lose it at any step. Rare: one step in 2,048, wild: one in 64.
   Rate resched = Rate::kOff;
-  // A CPU that touches RCU's tree or per-CPU data, a CPU's slot or its list of calls, or is about to
-  // send an interrupt, stays there for up to 4 ms, mostly much less: wide gaps between the steps of
-  // two parties that concern each other, where kRandom spreads its short ones over all. Rare: one
-  // such access in 128 and interrupt in 32; wild: four times as many.
+  // A CPU that touches RCU's tree or per-CPU data, a CPU's slot or its list of calls, or is about
+  // to send an interrupt, stays there for up to 4 ms, mostly much less: wide gaps between the steps
+  // of two parties that concern each other, where kRandom spreads its short ones over all. Rare:
+  // one such access in 128 and interrupt in 32; wild: four times as many.
   Rate rcu_delay = Rate::kOff;
 
   // A deliberately broken line of the kernel or the platform, in builds that have them; 0: none.
