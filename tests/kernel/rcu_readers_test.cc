@@ -38,7 +38,7 @@ struct ReaderThread {
 // Microseconds mostly; one in eight lasts several jiffies, and so grace periods' whole lives: its
 // thread is preempted in it, scans find its CPU busy, ticks come.
 void Read(Published& shared, Random& random) {
-  const uint32_t look_every_us = random.OneIn(8) ? 100 + random.Below(2'000) : 7;
+  const uint32_t look_every_us = random.OneIn(8) ? 100 + random.Below(4'000) : 7;
   ReadLock();
   const uint32_t element = shared.current.Load(std::memory_order_acquire);
   for (int i = 0; i < 8; ++i) {
@@ -179,6 +179,67 @@ TEST(BlockedReaders, HoldTheGracePeriodUpUntilTheyLeave) {
     EXPECT_EQ(waiter.passed.Load(std::memory_order_seq_cst), 0u);
     held.go.Complete(kernel);
     waiter.done.Wait();
+    EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
+    held.out.Wait();
+  });
+}
+
+// The grace period waits for the CPU by now.
+bool IsWaitedFor(Kernel& kernel, CpuNumber cpu) {
+  const rcu::Data& data = rcu::DataOf(kernel, cpu);
+  return (data.leaf->qsmask.Load(std::memory_order_acquire) & data.grpmask) != 0;
+}
+
+// Loses its CPU only when the grace period runs already.
+void LateSleeper(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  ReadLock();
+  held.inside.Store(1, std::memory_order_seq_cst);
+  held.in.Complete(kernel);
+  while (!IsWaitedFor(kernel, CpuNumber(1))) platform::DelayUs(20);
+  held.go.Wait();
+  held.inside.Store(0, std::memory_order_seq_cst);
+  ReadUnlock();
+  held.out.Complete(kernel);
+}
+
+TEST(BlockedReaders, WhoLosesItsCpuInTheMiddleHoldsItUpToo) {
+  ForSeeds(20, RcuOptions(3, kRcuModes[0]), [](Kernel& kernel) {
+    auto& held = *AllocateArray<Held>(kernel, 1);
+    auto& waiter = *AllocateArray<Waiter>(kernel, 1);
+    SpawnThread(kernel, {.name = "sleeper", .function = LateSleeper, .argument = &held, .cpu = 1});
+    held.in.Wait();
+    SpawnThread(kernel, {.name = "waiter", .function = SynchronizingThread, .argument = &waiter});
+    SleepJiffies(30);
+    EXPECT_EQ(waiter.passed.Load(std::memory_order_seq_cst), 0u);
+    held.go.Complete(kernel);
+    waiter.done.Wait();
+    EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
+    held.out.Wait();
+  });
+}
+
+// A reader that keeps its CPU through many scans.
+void LongReader(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  ReadLock();
+  held.inside.Store(1, std::memory_order_seq_cst);
+  held.in.Complete(kernel);
+  const auto jiffy_us = static_cast<uint32_t>(JiffyNs(kernel) / 1000);
+  for (uint32_t i = 0; i < 40; ++i) platform::DelayUs(jiffy_us / 2);
+  held.inside.Store(0, std::memory_order_seq_cst);
+  ReadUnlock();
+  held.out.Complete(kernel);
+}
+
+TEST_P(ReaderFlavours, ScansGiveNoCreditToAReader) {
+  ForSeeds(12, RcuOptions(3, GetParam()), [](Kernel& kernel) {
+    auto& held = *AllocateArray<Held>(kernel, 1);
+    SpawnThread(kernel, {.name = "reader", .function = LongReader, .argument = &held, .cpu = 1});
+    held.in.Wait();
+    rcu::SynchronizeNormal(rcu::StateOf(kernel));
     EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
     held.out.Wait();
   });
