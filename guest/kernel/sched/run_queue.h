@@ -63,7 +63,7 @@ struct RunQueue {
   // Function calls (smp_call.cc): the youngest entry, or kClosed.
   alignas(64) platform::Atomic<uint64_t> calls{kCallsClosed};
   platform::Atomic<uint32_t> callers{0};  // CPUs that are pushing, or have and may yet interrupt
-  CallEntry own_call;  // for calls by this CPU that nobody waits for
+  CallEntry own_call;                     // for calls by this CPU that nobody waits for
 
   // Stopping (stop.cc): what the stopper is to do.
   platform::Atomic<uint32_t> stop_request{0};
