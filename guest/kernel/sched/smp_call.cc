@@ -99,7 +99,7 @@ void CloseCallQueue(PerCpu& self) {
   if (head != kCallsClosed) RunEntries(head);
   const auto none = [](uint32_t callers) { return callers == 0; };
   SIPI_ASSERT(
-      platform::SpinPolitely(queue.callers.Ref(), none, kSliceUs, CallDeadline(*self.kernel)));
+      platform::SpinPolitely(queue.callers.Ref(), none, kSliceUs, WaitedForEver(*self.kernel)));
 }
 
 }  // namespace sipi
