@@ -241,10 +241,11 @@ absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
   return options;
 }
 
-// The option of any verb that `word` names, without its value; null if none has it.
-const CLI::Option* FindOption(const Parser& p, const std::string& word) {
-  for (const CLI::App* verb : {p.run, p.compare_app, p.doctor, p.params, p.bench, p.explore}) {
+// The option of any command that `word` names, without its value; null if none has it.
+const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
     if (const CLI::Option* option = verb->get_option_no_throw(word)) return option;
+    if (const CLI::Option* option = FindOption(*verb, word)) return option;
   }
   return nullptr;
 }
@@ -259,7 +260,7 @@ absl::StatusOr<std::vector<std::string>> WithEmptyValues(const Parser& p,
     const bool empty = !is_value && word.size() > 3 && word.rfind("--", 0) == 0 &&
                        word.find('=') == word.size() - 1;
     const std::string name = empty ? word.substr(0, word.size() - 1) : word;
-    const CLI::Option* option = is_value ? nullptr : FindOption(p, name);
+    const CLI::Option* option = is_value ? nullptr : FindOption(p.app, name);
     is_value = !empty && option != nullptr && option->get_expected_min() > 0;
     if (!empty || option == nullptr) {  // CLI11 tells of a flag that nobody knows
       words.push_back(word);
