@@ -312,12 +312,33 @@ void RingBeforeKick(Kernel& kernel) {
   if (kernel.params->doorbell != 0) platform::Doorbell(abi::Doorbell::kBeforeKick);
 }
 
+namespace {
+
+// An AP that came up on its own, or that the host waited for, has undone what it did itself. The
+// PREPARE section is the control CPU's to undo.
+void UndoWhatFailed(PerCpu& self) {
+  Kernel& kernel = *self.kernel;
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const CpuNumber cpu(kernel.order[i]);
+    const auto error = static_cast<Error>(kernel.slot(cpu).error);
+    const bool undone = CpuhpProgress(kernel, cpu, Section::kPrepare) == CpuhpState::kOffline;
+    if (error == Error::kNone || undone) continue;
+    if (error == Error::kStepFailed) WaitDead(self, cpu);
+    const SyncState state = SyncStateOf(kernel, cpu);
+    const bool down = state == SyncState::kDead || state == SyncState::kShouldDie;
+    if (down) CpuhpDown(self, cpu, Section::kPrepare);  // else it is late, and may come yet
+  }
+}
+
+}  // namespace
+
 void BringUpSecondaryCpus(PerCpu& self) {
   Kernel& kernel = *self.kernel;
   platform::Trace(TraceEvent::kSmpbootBegin, 0, 0);
   if (kernel.strategy.passes[0].means == sequence::Means::kTree) PlantTree(kernel);
   SmpbootOps ops(self, kernel.strategy.ApsRunOnTheirOwn());
   sequence::RunStrategy(ops, kernel.strategy, kernel.order, kernel.params->order_count);
+  UndoWhatFailed(self);
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);
   platform::Trace(TraceEvent::kSmpbootEnd, 0, kernel.online_count.Load(std::memory_order_seq_cst));
@@ -356,6 +377,7 @@ void LetHostBringUp(PerCpu& self) {
   ControlWait(
       self, platform::AtomicRef<uint32_t>(kernel.result->host_sequence_done),
       [](uint32_t done) { return done != 0; }, platform::NoDeadline());
+  UndoWhatFailed(self);
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);
 }

@@ -1,4 +1,5 @@
 // The cpuhp step table and the callbacks that belong to no larger subject.
+#include "guest/abi/step_failure.h"
 #include "guest/kernel/calibrate.h"
 #include "guest/kernel/call.h"
 #include "guest/kernel/cpuhp.h"
@@ -134,6 +135,14 @@ constexpr Row kRows[] = {
     {kPlain, {CpuhpState::kApActive, Section::kOnline, true, nullptr, nullptr}},
     {kServices, {CpuhpState::kApActive, Section::kOnline, true, Activate, DeactivateAndWait}},
 };
+
+constexpr bool FailWhereTheyMay() {
+  for (const Row& row : kRows) {
+    if (row.step.can_fail != abi::StepCanFail(row.step.state)) return false;
+  }
+  return true;
+}
+static_assert(FailWhereTheyMay(), "the command refuses to have others fail");
 
 constexpr size_t CountOf(uint32_t table) {
   size_t count = 0;

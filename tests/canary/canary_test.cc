@@ -105,6 +105,20 @@ TEST(Canary, AFailingListOfChoicesIsMadeSmallAndFailsAgain) {
     return list.size() - static_cast<size_t>(std::count(list.begin(), list.end(), 0));
   };
   EXPECT_LE(deviations(small), deviations(*result.failing));
+
+  // The command's replay of the list ends with the status that a failing schedule has.
+  RawExplore raw;
+  raw.schedule = "exhaustive";
+  raw.cpus = "2";
+  raw.strategy = "kick";
+  raw.store_buffer = "off";
+  raw.replay = ChoicesText(small);
+  absl::StatusOr<ExploreFlags> flags = CheckExplore(raw);
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  flags->exhaustive->plan.space.canary = 15;
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kGuestFault));
+  flags->exhaustive->plan.space.canary = 0;
+  EXPECT_EQ(ExploreCommand(*flags), static_cast<int>(ExitCode::kOk)) << "the right code";
 }
 
 TEST(Canary, TheSameBuildWithoutOneFindsNothing) {

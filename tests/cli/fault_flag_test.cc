@@ -25,12 +25,24 @@ TEST(ParseFault, LateHasMilliseconds) {
 }
 
 TEST(ParseFault, FailStepTakesTheStatesNameOrNumber) {
-  constexpr auto kStarting = static_cast<uint64_t>(abi::CpuhpState::kApCachectrlStarting);
-  EXPECT_EQ(ParseFault("fail-step@3:x86/cachectrl:starting", 8).value().value, kStarting);
-  EXPECT_EQ(ParseFault("fail-step@3:86", 8).value().value, kStarting);
+  constexpr auto kTeardown = static_cast<uint64_t>(abi::CpuhpState::kTeardownCpu);
+  EXPECT_EQ(ParseFault("fail-step@3:cpu:teardown", 8).value().value, kTeardown);
+  EXPECT_EQ(ParseFault("fail-step@3:142", 8).value().value, kTeardown);
   EXPECT_FALSE(ParseFault("fail-step@3:85000", 8).ok());
   EXPECT_NE(ErrorOf("fail-step@3:ap:onlin", 8).find("did you mean 'ap:online'?"),
             std::string::npos);
+}
+
+// The kernel would not have them fail, and the run would be one without a fault.
+TEST(ParseFault, RefusesAStepThatCannotFail) {
+  for (const char* state : {"85", "86", "92", "136", "141", "ap:online", "143"}) {
+    EXPECT_NE(ErrorOf(std::string("fail-step@1:") + state, 8).find("cannot fail"),
+              std::string::npos)
+        << state;
+  }
+  for (const char* state : {"1", "84", "147", "234"}) {
+    EXPECT_TRUE(ParseFault(std::string("fail-step@1:") + state, 8).ok()) << state;
+  }
 }
 
 TEST(ParseFault, HaltAllNeedsNoCpu) {

@@ -71,9 +71,9 @@ TEST(ProgressLine, IsSilentIfNotWanted) {
 }
 
 TEST(SerialOutput, NoneIsNowhereAndErrorsNameTheFlag) {
-  EXPECT_FALSE(OpenSerial("none", "-").value().valid());
-  EXPECT_FALSE(OpenSerial("", "none").value().valid());
-  EXPECT_TRUE(OpenSerial("-", "none").value().valid());
+  EXPECT_FALSE(OpenSerial("none", "-").value().fd.valid());
+  EXPECT_FALSE(OpenSerial("", "none").value().fd.valid());
+  EXPECT_TRUE(OpenSerial("-", "none").value().fd.valid());
   const absl::Status status = OpenSerial("/no/such/folder/file", "-").status();
   EXPECT_NE(std::string(status.message()).find("--serial: cannot open /no/such/folder/file"),
             std::string::npos);

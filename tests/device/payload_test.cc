@@ -223,6 +223,10 @@ TEST_F(PayloadTest, WhatDoesNotFitSaysWhetherMoreMemoryHelps) {
   EXPECT_EQ(error_at(0xbfff'ffe1, 32), hole) << "its last byte";
   EXPECT_EQ(error_at(0xbfff'ffe0, 32), more);
   EXPECT_EQ(error_at(0x1'0000'0000, 32), more);
+  const std::string nowhere = "no CPU has such addresses: link the image to other addresses";
+  EXPECT_EQ(error_at(0xffff'ffff'ffff'fff5, 10), nowhere);
+  EXPECT_EQ(error_at(0x10'0000'0000'0000, 32), nowhere) << "the first behind 52 bits";
+  EXPECT_EQ(error_at(0xf'ffff'ffff'fff0, 17), nowhere);
 }
 
 TEST_F(PayloadTest, NoRoomForTheLoaderSaysWhatHelps) {

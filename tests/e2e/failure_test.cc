@@ -102,6 +102,8 @@ TEST(FailingStep, NeverCountsAsOnlineInConcurrentStrategies) {
       EXPECT_EQ(run.finished.status, 3) << driver << run.finished.err;
       EXPECT_EQ(run.json["cpus_online"], 7) << driver;
       EXPECT_EQ(run.json["cpus"][3]["online"], false) << driver;
+      EXPECT_EQ(run.json["cpus"][3]["sync_state"], "dead") << driver;
+      EXPECT_EQ(run.json["cpus"][3]["cpuhp_state"], "offline") << driver;
     }
   }
 }

@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "vmm/base/write_all.h"
 #include "vmm/report/file_writer.h"
 #include "vmm/timeline/host_log.h"
 
@@ -51,6 +53,34 @@ TEST(FileWriter, WritesToAPipe) {
   reader.join();
   EXPECT_EQ(got.str(), content);
   std::filesystem::remove_all(dir);
+}
+
+// O_NONBLOCK belongs to the open file: whoever shares it may have set it.
+TEST(WriteAll, WaitsForTheReaderOfANonBlockingPipe) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+  const std::string content(1'000'000, 'x');  // more than a pipe holds
+  std::string got;
+  std::thread reader([&] {
+    std::string buffer(4096, 0);
+    for (ssize_t count = 0; (count = read(ends[0], buffer.data(), buffer.size())) > 0;) {
+      got.append(buffer, 0, static_cast<size_t>(count));
+    }
+  });
+  EXPECT_EQ(WriteAll(ends[1], content), 0);
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_EQ(got, content);
+}
+
+TEST(WriteAll, TellsWhatFailsForGood) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  EXPECT_EQ(WriteAll(full, "x"), ENOSPC);
+  close(full);
+  EXPECT_EQ(WriteAll(-1, "x"), EBADF);
 }
 
 }  // namespace

@@ -79,13 +79,13 @@ TEST(Campaign, ShardsDoEverythingOnce) {
 TEST(Campaign, RunsToItsEndAndCanBeStopped) {
   CampaignState state;
   const std::atomic<bool> go{false};
-  RunCampaign(SmallPlan(), go, nullptr, state);
+  EXPECT_TRUE(RunCampaign(SmallPlan(), go, nullptr, state).ok());
   EXPECT_EQ(state.done, 3'000u);
   EXPECT_TRUE(state.failures.empty()) << state.failures[0].wrong;
 
   CampaignState stopped;
   const std::atomic<bool> stop{true};
-  RunCampaign(SmallPlan(), stop, nullptr, stopped);
+  EXPECT_TRUE(RunCampaign(SmallPlan(), stop, nullptr, stopped).ok());
   EXPECT_LT(stopped.done, 3'000u);
 }
 
@@ -101,7 +101,7 @@ TEST(Campaign, GoesOnWhereItsStateSays) {
   EXPECT_TRUE(CheckResumes(*read, "state.json", plan).ok());
   plan.max_failures = 10;
   const std::atomic<bool> go{false};
-  RunCampaign(plan, go, nullptr, *read);
+  EXPECT_TRUE(RunCampaign(plan, go, nullptr, *read).ok());
   EXPECT_EQ(read->done, 1'500u);
   ASSERT_EQ(read->failures.size(), 1u);
   EXPECT_EQ(read->failures[0].wrong, "as it was");

@@ -123,6 +123,17 @@ TEST(Failure, EachStepThatFailsIsUndoneAndTheOthersGoOn) {
   }
 }
 
+// However the others come up: nothing of it is left, neither what it did itself nor what was
+// prepared for it.
+TEST(Failure, ACpuWhoseLastStepFailsEndsWhereItBegan) {
+  for (const StrategyId strategy : kAllStrategies) {
+    const RunRecord record = RunIt(WithFault(6, strategy, Fault::kFailStep, 2, 234));
+    ExpectOnlyMissing(record, 2);
+    EXPECT_EQ(record.cpus[2].sync_state, abi::SyncState::kDead) << record.strategy;
+    EXPECT_EQ(record.cpus[2].cpuhp_state, abi::CpuhpState::kOffline) << record.strategy;
+  }
+}
+
 TEST(Failure, WhatEndsTheMachineIsSaid) {
   const auto outcome = [](Fault fault, uint32_t cpu) {
     return RunIt(WithFault(4, StrategyId::kSerial, fault, cpu));

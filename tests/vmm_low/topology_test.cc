@@ -115,6 +115,15 @@ TEST(ParseTopology, ErrorsNameTheFieldAndTheRemedy) {
   EXPECT_TRUE(Contains(ParseTopology("cores=3,nodes=2", 0).status(), "nodes=2"));
   EXPECT_TRUE(Contains(ParseTopology("threads=2,stride=3", 4).status(), "stride=3"));
   EXPECT_TRUE(Contains(ParseTopology("sockets=65536,cores=65536", 0).status(), "65536"));
+  // 2^64 CPUs.
+  const char* const huge = "sockets=65536,dies=65536,cores=65536,threads=65536";
+  EXPECT_TRUE(Contains(ParseTopology(huge, 0).status(), "at most 65536 are possible"));
+  EXPECT_TRUE(Contains(ParseTopology(huge, 4).status(), "at most 65536 are possible"));
+  // What a terminal would obey is not echoed.
+  for (const char* spec : {"\x1b[2J=1", "cores=\x1b[2J", "numbering=\x1b[2J"}) {
+    EXPECT_TRUE(Contains(ParseTopology(spec, 0).status(), "?[2J")) << spec;
+    EXPECT_FALSE(Contains(ParseTopology(spec, 0).status(), "\x1b")) << spec;
+  }
 }
 
 TEST(ParseTopology, ProductMismatchNamesBothNumbers) {
@@ -158,7 +167,7 @@ TEST(SetApicIds, ErrorsNameTheTrouble) {
   Topology topology = FlatTopology(3);
   EXPECT_TRUE(Contains(SetApicIds("0,1", topology), "2 in the list for 3 CPUs"));
   EXPECT_TRUE(Contains(SetApicIds("0,5,5", topology), "5 stands twice"));
-  EXPECT_TRUE(Contains(SetApicIds("0,x,2", topology), "\"x\""));
+  EXPECT_TRUE(Contains(SetApicIds("0,x,2", topology), "'x'"));
   EXPECT_TRUE(Contains(SetApicIds("0,1,4294967295", topology), "4294967294"));
   EXPECT_EQ(Ids(topology), (std::vector<uint32_t>{0, 1, 2}));
 }

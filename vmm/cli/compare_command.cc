@@ -1,11 +1,16 @@
 // `sipi compare`: several strategies, run alternately, in one table.
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <filesystem>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "vmm/base/errno_status.h"
@@ -15,6 +20,7 @@
 #include "vmm/cli/host_info.h"
 #include "vmm/cli/kvm_access.h"
 #include "vmm/cli/messages.h"
+#include "vmm/cli/outputs.h"
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/progress.h"
 #include "vmm/cli/serial_output.h"
@@ -30,27 +36,71 @@
 namespace sipi {
 namespace {
 
-absl::Status CheckOutputs(const CommandLine& line) {
-  if (!line.flags.json.empty()) RETURN_IF_ERROR(CheckResultFile(line.flags.json, "--json"));
+constexpr char kRunFilePrefix[] = "run-";
+constexpr char kRunFileSuffix[] = ".json";
+constexpr char kRunsDirRemedy[] = "name a directory that can be made, or written to";
+
+// Makes the directory of --runs-dir, or makes sure that files can be made in it.
+absl::Status MakeRunsDir(const std::string& dir) {
+  if (mkdir(dir.c_str(), 0777) == 0) return absl::OkStatus();
+  if (errno != EEXIST) {
+    return ErrnoStatus(errno, absl::StrCat("--runs-dir: cannot make ", dir), kRunsDirRemedy);
+  }
+  struct stat status;
+  if (stat(dir.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--runs-dir: ", dir, " is no directory; ", kRunsDirRemedy));
+  }
+  if (access(dir.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("--runs-dir: cannot write to ", dir), kRunsDirRemedy);
+}
+
+// Of the files that --runs-dir, which exists by now, will hold.
+bool IsRunFile(const std::string& path, const std::string& dir) {
+  namespace fs = std::filesystem;
+  if (path.empty() || path == "-") return false;
+  std::error_code error;
+  const fs::path file = fs::weakly_canonical(fs::absolute(path, error), error);
+  const std::string name = file.filename().string();
+  return file.parent_path() == fs::canonical(dir, error) &&
+         absl::StartsWith(name, kRunFilePrefix) && absl::EndsWith(name, kRunFileSuffix);
+}
+
+absl::Status CheckRunsDir(const CommandLine& line, const std::string& serial) {
   const std::string& dir = line.compare.runs_dir;
-  if (!dir.empty() && mkdir(dir.c_str(), 0777) != 0 && errno != EEXIST) {
-    return ErrnoStatus(errno, absl::StrCat("--runs-dir: cannot make ", dir),
-                       "name a directory that exists or can be made");
+  if (dir.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(MakeRunsDir(dir));
+  std::vector<NamedFile> others = InputsOf(line.flags);
+  others.push_back({"--json", line.flags.json});
+  others.push_back({"--serial", serial});
+  for (const NamedFile& other : others) {
+    if (!IsRunFile(other.path, dir)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(other.flag, ": ", other.path,
+                                                   " is named like a file of --runs-dir, and would "
+                                                   "be one; give it another name"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckOutputs(const CommandLine& line) {
+  const RawFlags& flags = line.flags;
+  const std::string serial = flags.serial == "none" ? "" : flags.serial;
+  RETURN_IF_ERROR(CheckFilesApart({{"--json", flags.json}, {"--serial", serial}}, InputsOf(flags)));
+  RETURN_IF_ERROR(CheckRunsDir(line, serial));
+  return flags.json.empty() ? absl::OkStatus() : CheckResultFile(flags.json, "--json");
 }
 
 // Runs everything and remembers what the exit status must tell.
 class Comparer {
  public:
-  Comparer(const CommandLine& line, StopRequest& stop, int serial_fd)
+  Comparer(const CommandLine& line, StopRequest& stop, const SerialOutput& serial)
       : line_(line),
         stop_(stop),
         config_(line.checked.config),
         host_(HostInfoFor(config_.machine)),
         comparison_(line.compare.baseline),
         progress_(2, !line.flags.quiet) {
-    config_.serial_fd = serial_fd;
+    serial.Set(config_);
   }
 
   // All runs, alternating: each round takes every strategy once, beginning with another one each
@@ -88,6 +138,7 @@ class Comparer {
       Say(absl::StrCat(name, ", run ", round + 1, ": ", record.status().message()));
       return record.status();
     }
+    config_.empty_serial_file = false;  // the runs' output stands there one behind the other
     if (record->outcome == Outcome::kInterrupted) return absl::OkStatus();
     record->host = host_;
     ++runs_done_;
@@ -118,7 +169,8 @@ class Comparer {
   absl::Status Keep(const RunRecord& record, uint32_t round) {
     if (line_.compare.runs_dir.empty()) return absl::OkStatus();
     const std::string path =
-        absl::StrFormat("%s/run-%03d-%s.json", line_.compare.runs_dir, round + 1, record.strategy);
+        absl::StrFormat("%s/%s%03d-%s%s", line_.compare.runs_dir, kRunFilePrefix, round + 1,
+                        record.strategy, kRunFileSuffix);
     return WriteResultFile(path, RunJson(record), "--runs-dir");
   }
 
@@ -151,15 +203,16 @@ bool WriteResults(const CommandLine& line, const Comparison& comparison) {
 
 int CompareCommand(const CommandLine& line) {
   const absl::Status outputs = CheckOutputs(line);
-  const absl::StatusOr<UniqueFd> serial = OpenSerial(line.flags.serial, "none");
-  if (!outputs.ok() || !serial.ok()) {
-    Say(outputs.ok() ? serial.status() : outputs);
+  const absl::StatusOr<SerialOutput> serial =
+      outputs.ok() ? OpenSerial(line.flags.serial, "none") : outputs;
+  if (!serial.ok()) {
+    Say(serial.status());
     return static_cast<int>(ExitCode::kUsage);
   }
 
   StopRequest stop;
   const SignalsStop signals(stop);
-  Comparer comparer(line, stop, serial->get());
+  Comparer comparer(line, stop, *serial);
   const absl::Status ran = comparer.RunAll();
   comparer.progress().Clear();
   if (comparer.runs_done() == 0 && !ran.ok()) return static_cast<int>(ExitCodeOf(ran));

@@ -16,6 +16,7 @@
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/kvm_access.h"
 #include "vmm/cli/messages.h"
+#include "vmm/cli/outputs.h"
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/progress.h"
 #include "vmm/explore/campaign_merge.h"
@@ -31,11 +32,13 @@ constexpr uint64_t kMaxStateBytes = 16 << 20;
 constexpr size_t kTraceEvents = 60;
 
 // What a person needs: the case, made small, and its end. `small_case`, if not null, gets it.
-std::string Report(uint64_t seed, const ExploreSpace& space,
-                   std::optional<SavedCase>* small_case = nullptr) {
+// Error: the host has no room for it.
+absl::StatusOr<std::string> Report(uint64_t seed, const ExploreSpace& space,
+                                   std::optional<SavedCase>* small_case = nullptr) {
   Explorer explorer;
   const ExploreCase found = CaseOf(seed, space);
   std::string wrong = explorer.Run(found);
+  RETURN_IF_ERROR(explorer.host_error());
   if (wrong.empty()) return absl::StrCat(Describe(found), "\n  nothing is wrong\n");
   std::string text = absl::StrCat(Describe(found), "\n  ", wrong, "\n");
   std::vector<std::string> left_out;
@@ -65,7 +68,7 @@ std::string NothingToSave(const std::string& path) {
 absl::StatusOr<CaseReport> ReportAndSave(uint64_t seed, const ExploreSpace& space,
                                          const std::string& path) {
   std::optional<SavedCase> saved;
-  std::string text = Report(seed, space, &saved);
+  ASSIGN_OR_RETURN(std::string text, Report(seed, space, &saved));
   if (!path.empty() && saved) {
     RETURN_IF_ERROR(WriteResultFile(path, SavedCaseJson(*saved), "--save"));
   } else if (!path.empty()) {
@@ -97,6 +100,7 @@ absl::StatusOr<CaseReport> ReportOfFile(const std::string& path, uint32_t canary
   ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(*saved));
   Explorer explorer;
   const std::string wrong = explorer.Run(small);
+  RETURN_IF_ERROR(explorer.host_error());
   return CaseReport{
       absl::StrCat(Describe(small), "\n  ", wrong.empty() ? "nothing is wrong" : wrong, "\n",
                    explorer.Trace(small, kTraceEvents)),
@@ -108,7 +112,8 @@ int ReplayFile(const ExploreFlags& flags) {
       ReportOfFile(flags.replay_file, flags.plan.space.canary);
   if (report.ok()) return PrintReport(*report);
   Say(report.status());
-  return static_cast<int>(ExitCode::kUsage);
+  const bool no_room = absl::IsResourceExhausted(report.status());
+  return static_cast<int>(no_room ? ExitCode::kError : ExitCode::kUsage);
 }
 
 absl::StatusOr<CampaignState> ReadState(const std::string& flag, const std::string& path) {
@@ -158,6 +163,33 @@ absl::Status CheckOutputs(const ExploreFlags& flags) {
   return absl::OkStatus();
 }
 
+// Writes a campaign's state now and then, so that what kills it costs seconds of it, not hours.
+class StateKeeper {
+ public:
+  explicit StateKeeper(const std::string& path) : path_(path) {}
+
+  // While the campaign goes on. A file that cannot be written is said once.
+  void Keep(const CampaignState& now) {
+    const auto time = std::chrono::steady_clock::now();
+    if (path_.empty() || time < next_) return;
+    next_ = time + kInterval;
+    const absl::Status written = WriteResultFile(path_, StateJson(now), "--state");
+    if (!written.ok() && !said_) Say(written);
+    said_ = said_ || !written.ok();
+  }
+
+  // At its end. False: it has been said.
+  bool Finish(const CampaignState& state) const {
+    return WriteOutput(path_, StateJson(state), "--state");
+  }
+
+ private:
+  static constexpr std::chrono::seconds kInterval{5};
+  const std::string path_;
+  std::chrono::steady_clock::time_point next_;
+  bool said_ = false;
+};
+
 int Campaign(const ExploreFlags& flags) {
   const CampaignPlan& plan = flags.plan;
   const absl::Status writable = CheckOutputs(flags);
@@ -176,43 +208,59 @@ int Campaign(const ExploreFlags& flags) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   const uint64_t total = SchedulesOfShard(plan.schedules, plan.shard, plan.shards);
+  StateKeeper keeper(flags.state_file);
   const auto tick = [&](const CampaignState& now) {
+    keeper.Keep(now);
     if (stop.signal() != 0) stopped.store(true, std::memory_order_relaxed);
     progress.Show(absl::StrFormat("%d of %d schedules%s, %d failures", now.done, total,
                                   PerSecond(now.done - already, seconds()), now.failures.size()));
   };
-  RunCampaign(plan, stopped, tick, *state);
+  const absl::Status ran = RunCampaign(plan, stopped, tick, *state);
   progress.Clear();
   const double took = seconds();
   std::string text = absl::StrFormat(
       "%d of %d schedules done in %.1f s%s on %d threads, %d failures\n", state->done, total, took,
       PerSecond(state->done - already, took), plan.jobs, state->failures.size());
-  bool ok = true;
+  if (!ran.ok()) Say(ran);
+  bool ok = ran.ok();
   for (const Failure& failure : state->failures) {
     const bool first = &failure == &state->failures.front();
     const absl::StatusOr<CaseReport> report =
         ReportAndSave(failure.seed, plan.space, first ? flags.save_file : "");
     if (!report.ok()) Say(report.status());
     ok = ok && report.ok();
-    absl::StrAppend(&text, "\n", report.ok() ? report->text : Report(failure.seed, plan.space));
+    absl::StrAppend(&text, "\n",
+                    report.ok() ? report->text : Report(failure.seed, plan.space).value_or(""));
   }
   if (state->failures.empty() && !flags.save_file.empty()) {
     absl::StrAppend(&text, NothingToSave(flags.save_file));
   }
   ok = Print(text) && ok;
-  if (!flags.state_file.empty()) {
-    const absl::Status written = WriteResultFile(flags.state_file, StateJson(*state), "--state");
-    if (!written.ok()) Say(written);
-    ok = ok && written.ok();
-  }
+  ok = keeper.Finish(*state) && ok;
   if (!state->failures.empty()) return static_cast<int>(ExitCode::kGuestFault);
   if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
   return static_cast<int>(ok ? ExitCode::kOk : ExitCode::kError);
 }
 
+// No file is written over another one, and the case that is found after hours has a place.
+absl::Status CheckFiles(const ExploreFlags& flags) {
+  std::vector<NamedFile> inputs = {{"--replay", flags.replay_file}};
+  if (!flags.merge.empty()) {
+    for (const std::string& path : SplitAt(flags.merge, ',')) inputs.push_back({"--merge", path});
+  }
+  RETURN_IF_ERROR(
+      CheckFilesApart({{"--state", flags.state_file}, {"--save", flags.save_file}}, inputs));
+  if (flags.save_file.empty()) return absl::OkStatus();
+  return CheckResultFile(flags.save_file, "--save");
+}
+
 }  // namespace
 
 int ExploreCommand(const ExploreFlags& flags) {
+  if (const absl::Status files = CheckFiles(flags); !files.ok()) {
+    Say(files);
+    return static_cast<int>(ExitCode::kUsage);
+  }
   if (flags.exhaustive) return ExhaustiveCommand(*flags.exhaustive, flags.quiet);
   if (!flags.merge.empty()) return Merge(flags.merge);
   if (!flags.replay_file.empty()) return ReplayFile(flags);

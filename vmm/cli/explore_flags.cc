@@ -218,6 +218,11 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
   }
   if (!raw.strategy.empty()) {
     ASSIGN_OR_RETURN(const sequence::Strategy strategy, ParseStrategy("--strategy", raw.strategy));
+    if (strategy.reuse_calibration != 0 || strategy.overlap != 0) {
+      return FlagError("--strategy",
+                       "takes no +reuse and +overlap here, which random schedules draw; leave them "
+                       "out");
+    }
     plan.space.strategy = strategy.id;
   }
   ASSIGN_OR_RETURN(plan.space.faults,
@@ -245,6 +250,14 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
     } else {
       flags.replay_file = raw.replay;
     }
+  }
+  if (!raw.merge.empty()) {
+    for (const std::string& path : SplitAt(raw.merge, ',')) {
+      if (path.empty()) return FlagError("--merge", "a name is empty; write FILE,FILE");
+    }
+  }
+  if (raw.state == "-" || raw.state == "/dev/stdout") {
+    return FlagError("--state", "nobody can go on from standard output; name a file");
   }
   flags.save_file = raw.save;
   flags.state_file = raw.state;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "guest/abi/cpuhp_state.h"
+#include "guest/abi/step_failure.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/flag_values.h"
 
@@ -52,7 +53,7 @@ bool NeedsAp(Fault kind) {
 
 bool NeedsValue(Fault kind) { return kind == Fault::kLate || kind == Fault::kFailStep; }
 
-// Every state a step can fail in, by sysfs name.
+// Every state on the way, by sysfs name.
 Choices<uint64_t> StateChoices() {
   Choices<uint64_t> choices;
   for (uint32_t n = 1; n < static_cast<uint32_t>(CpuhpState::kOnline); ++n) {
@@ -65,7 +66,12 @@ Choices<uint64_t> StateChoices() {
 absl::StatusOr<uint64_t> ParseState(const std::string& text) {
   const Choices<uint64_t> states = StateChoices();
   for (const auto& [name, number] : states) {
-    if (text == name || text == absl::StrCat(number)) return number;
+    if (text != name && text != absl::StrCat(number)) continue;
+    if (abi::StepCanFail(static_cast<CpuhpState>(number))) return number;
+    return FlagError(kFlag, absl::StrCat("step ", name, " (", number,
+                                         ") cannot fail: nothing from ap:offline (85) to "
+                                         "ap:online-idle (143) can but cpu:teardown (142); name "
+                                         "another one"));
   }
   return UnknownName(kFlag, text, NamesOf(states));
 }

@@ -12,9 +12,6 @@
 namespace sipi {
 namespace {
 
-// The longest piece of the user's text that an error repeats.
-constexpr size_t kQuotedChars = 60;
-
 enum class NumberShape { kOk, kMalformed, kTooLarge };
 
 NumberShape ReadDigits(const std::string& text, uint64_t* value) {
@@ -46,18 +43,13 @@ std::optional<int> SizeShift(char suffix) {
 
 }  // namespace
 
-std::string Quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, kQuotedChars)) {
-    const bool printable = c >= ' ' && c != '\x7f';
-    out += printable ? c : '?';
-  }
-  if (text.size() > kQuotedChars) out += "...";
-  return out + "'";
-}
-
 absl::Status FlagError(const std::string& flag, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(flag, ": ", what));
+}
+
+absl::Status WithFlag(const std::string& flag, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
 }
 
 absl::StatusOr<uint64_t> ParseNumber(const std::string& flag, const std::string& text, uint64_t min,

@@ -9,15 +9,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "vmm/base/quoted.h"
 #include "vmm/cli/suggest.h"
 
 namespace sipi {
 
-// `text` as printable, short: for error messages.
-std::string Quoted(const std::string& text);
-
 // "--flag: 'text' is not ...; remedy" as InvalidArgument.
 absl::Status FlagError(const std::string& flag, const std::string& what);
+
+// An error of a part that does not know which flag it concerns, with the flag in front.
+absl::Status WithFlag(const std::string& flag, const absl::Status& status);
+template <class T>
+absl::StatusOr<T> WithFlag(const std::string& flag, absl::StatusOr<T> result) {
+  if (result.ok()) return result;
+  return WithFlag(flag, result.status());
+}
 
 // A decimal (or 0x hexadecimal) number in [min, max].
 absl::StatusOr<uint64_t> ParseNumber(const std::string& flag, const std::string& text, uint64_t min,

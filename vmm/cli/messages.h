@@ -9,7 +9,7 @@
 
 namespace sipi {
 
-// "sipi: TEXT" on stderr, on one line whatever `text` holds.
+// "sipi: TEXT" on stderr, on one line whatever `text` holds, and printable.
 void Say(const std::string& text);
 void Say(const absl::Status& status);
 

@@ -10,6 +10,7 @@
 #include "vmm/cli/commands.h"
 #include "vmm/cli/kvm_access.h"
 #include "vmm/cli/messages.h"
+#include "vmm/cli/outputs.h"
 #include "vmm/kvm/kvm.h"
 #include "vmm/kvm/vm.h"
 #include "vmm/load/params.h"
@@ -29,6 +30,7 @@ absl::StatusOr<uint32_t> HostTscKhz(const std::string& kvm_device) {
 }
 
 absl::Status WriteParams(const CommandLine& line, uint64_t* ram_bytes) {
+  RETURN_IF_ERROR(CheckFilesApart({{"--out", line.params_file}}, InputsOf(line.flags)));
   RunConfig config = line.checked.config;
   // No other VMM has the devices that these need.
   if (config.driver == abi::Driver::kHost) {

@@ -1,11 +1,11 @@
 // `sipi rcu scale`, `ref`, `callrcu`, `torture`.
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "vmm/base/exit_codes.h"
 #include "vmm/cli/commands.h"
 #include "vmm/cli/messages.h"
-#include "vmm/cli/outputs.h"
 #include "vmm/cli/process_setup.h"
 #include "vmm/cli/scenario_run.h"
 #include "vmm/report/rcu_report.h"
@@ -21,11 +21,12 @@ constexpr int kPartial = static_cast<int>(ExitCode::kPartial);
 // not do all that was asked.
 template <class Text, class Json, class Whole>
 int OneRun(const CommandLine& line, Text text, Json json, Whole whole, int failed_status) {
-  if (!OutputsWritable(line.flags)) return static_cast<int>(ExitCode::kUsage);
+  std::optional<SerialOutput> serial = OpenOutputs(line.flags);
+  if (!serial) return static_cast<int>(ExitCode::kUsage);
   StopRequest stop;
   const SignalsStop signals(stop);
   int status = 0;
-  const auto record = RunScenario(line, line.checked.config, stop, status);
+  const auto record = RunScenario(line, line.checked.config, *serial, stop, status);
   if (!record.has_value()) return status;
   const ScenarioReport report = {.text = [&] { return text(*record); },
                                  .json = [&] { return json(*record); }};
@@ -55,7 +56,8 @@ int RcuTortureCommand(const CommandLine& line) {
 }
 
 int RcuCallRcuCommand(const CommandLine& line) {
-  if (!OutputsWritable(line.flags)) return static_cast<int>(ExitCode::kUsage);
+  std::optional<SerialOutput> serial = OpenOutputs(line.flags);
+  if (!serial) return static_cast<int>(ExitCode::kUsage);
   StopRequest stop;
   const SignalsStop signals(stop);
   std::vector<RunRecord> records;
@@ -64,7 +66,7 @@ int RcuCallRcuCommand(const CommandLine& line) {
     if (stop.signal() != 0) break;
     RunConfig config = line.checked.config;
     config.kernel.worker_pinning = pinning;
-    auto record = RunScenario(line, config, stop, status);
+    auto record = RunScenario(line, config, *serial, stop, status);
     if (!record.has_value()) return status;
     if (status == 0) status = ExitStatus(*record);
     if (status == 0 && !CallRcuComplete(*record)) status = kPartial;

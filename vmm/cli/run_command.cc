@@ -41,13 +41,13 @@ bool WriteOutputs(const RawFlags& flags, const RunRecord& record) {
 int RunCommand(const CommandLine& line) {
   const RawFlags& flags = line.flags;
   if (!OutputsWritable(flags)) return static_cast<int>(ExitCode::kUsage);
-  const absl::StatusOr<UniqueFd> serial = OpenSerial(flags.serial, "-");
+  const absl::StatusOr<SerialOutput> serial = OpenSerial(flags.serial, "-");
   if (!serial.ok()) {
     Say(serial.status());
     return static_cast<int>(ExitCode::kUsage);
   }
   RunConfig config = line.checked.config;
-  config.serial_fd = serial->get();
+  serial->Set(config);
 
   StopRequest stop;
   const SignalsStop signals(stop);

@@ -145,11 +145,17 @@ absl::Status SetTopology(const RawFlags& flags, const CpuLimits& limits, RunConf
   ASSIGN_OR_RETURN(const uint32_t cpus, RequestedCpus(flags, config.profile, limits));
   const bool machines_own = flags.topology.empty() && cpus == config.profile.cpus;
   const std::string& spec = machines_own ? config.profile.topology : flags.topology;
-  ASSIGN_OR_RETURN(config.topology, ParseTopology(spec, cpus));
+  const char* const cpus_flag = machines_own              ? "--profile"
+                                : !flags.topology.empty() ? "--topology"
+                                : !flags.cpus.empty()     ? "--cpus"
+                                                          : "--apic-ids";
+  ASSIGN_OR_RETURN(config.topology, WithFlag(cpus_flag, ParseTopology(spec, cpus)));
   config.cpus = config.topology.cpu_count();
-  if (!flags.apic_ids.empty()) RETURN_IF_ERROR(SetApicIds(flags.apic_ids, config.topology));
+  if (!flags.apic_ids.empty()) {
+    RETURN_IF_ERROR(WithFlag("--apic-ids", SetApicIds(flags.apic_ids, config.topology)));
+  }
   ASSIGN_OR_RETURN(config.apic_mode, ChooseApicMode(flags, config.topology));
-  RETURN_IF_ERROR(CheckApicMode(config.topology, config.apic_mode));
+  RETURN_IF_ERROR(WithFlag("--apic", CheckApicMode(config.topology, config.apic_mode)));
   RETURN_IF_ERROR(HideFeatures(flags, config.hidden));
   if (config.hidden.x2apic && config.apic_mode == abi::ApicMode::kX2Apic) {
     return FlagError("--hide",
@@ -157,8 +163,9 @@ absl::Status SetTopology(const RawFlags& flags, const CpuLimits& limits, RunConf
                      "could not know; give --apic=xapic and IDs below 255");
   }
   if (config.machine == MachineKind::kSim) return absl::OkStatus();
-  ASSIGN_OR_RETURN(*note, CheckHostLimits(config.topology, limits.max_cpus, limits.max_apic_ids,
-                                          limits.recommended_cpus));
+  ASSIGN_OR_RETURN(*note, WithFlag(flags.apic_ids.empty() ? cpus_flag : "--apic-ids",
+                                   CheckHostLimits(config.topology, limits.max_cpus,
+                                                   limits.max_apic_ids, limits.recommended_cpus)));
   return absl::OkStatus();
 }
 

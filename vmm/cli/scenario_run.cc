@@ -8,21 +8,22 @@
 #include "vmm/cli/messages.h"
 #include "vmm/cli/outputs.h"
 #include "vmm/cli/process_setup.h"
-#include "vmm/cli/serial_output.h"
 #include "vmm/report/trace_json.h"
 
 namespace sipi {
 
+std::optional<SerialOutput> OpenOutputs(const RawFlags& flags) {
+  if (!OutputsWritable(flags)) return std::nullopt;
+  absl::StatusOr<SerialOutput> serial = OpenSerial(flags.serial, "-");
+  if (serial.ok()) return *std::move(serial);
+  Say(serial.status());
+  return std::nullopt;
+}
+
 std::optional<RunRecord> RunScenario(const CommandLine& line, const RunConfig& config,
-                                     StopRequest& stop, int& status) {
-  const absl::StatusOr<UniqueFd> serial = OpenSerial(line.flags.serial, "-");
-  if (!serial.ok()) {
-    Say(serial.status());
-    status = static_cast<int>(ExitCode::kUsage);
-    return std::nullopt;
-  }
+                                     SerialOutput& serial, StopRequest& stop, int& status) {
   RunConfig own = config;
-  own.serial_fd = serial->get();
+  serial.Set(own);
   absl::StatusOr<RunRecord> record = RunMachine(own, stop);
   if (!record.ok()) {
     Say(record.status());
@@ -30,6 +31,7 @@ std::optional<RunRecord> RunScenario(const CommandLine& line, const RunConfig& c
                                 : static_cast<int>(ExitCodeOf(record.status()));
     return std::nullopt;
   }
+  serial.holds_old_bytes = false;
   record->host = HostInfoFor(config.machine);
   // These scenarios measure the guest's kernel code itself.
   if (config.machine == MachineKind::kKvm && !HostHasHardwareVirtualisation()) {

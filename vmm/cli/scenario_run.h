@@ -7,15 +7,20 @@
 #include <string>
 
 #include "vmm/cli/command_line.h"
+#include "vmm/cli/serial_output.h"
 #include "vmm/machine/run.h"
 #include "vmm/timeline/run_record.h"
 
 namespace sipi {
 
-// Runs `config` with the serial output of `line`. Nothing: it has been said why, and `status` is
-// the process's exit status.
+// Checks the files that are to be written, and opens the serial output. Nothing: it has been said
+// why, and the exit status is ExitCode::kUsage.
+std::optional<SerialOutput> OpenOutputs(const RawFlags& flags);
+
+// Runs `config`, whose serial output goes behind what earlier runs wrote to `serial`. Nothing: it
+// has been said why, and `status` is the process's exit status.
 std::optional<RunRecord> RunScenario(const CommandLine& line, const RunConfig& config,
-                                     StopRequest& stop, int& status);
+                                     SerialOutput& serial, StopRequest& stop, int& status);
 
 // One report, as it goes to standard output and into files. Each is made only if it is wanted.
 struct ScenarioReport {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "vmm/base/quoted.h"
 #include "vmm/base/status_macros.h"
 
 namespace sipi {
@@ -33,7 +34,7 @@ struct Spec {
 };
 
 absl::Status Bad(absl::string_view what, absl::string_view remedy) {
-  return absl::InvalidArgumentError(absl::StrCat("topology: ", what, "; ", remedy));
+  return absl::InvalidArgumentError(absl::StrCat(what, "; ", remedy));
 }
 
 uint32_t* NumberField(absl::string_view key, Spec& spec) {
@@ -52,17 +53,17 @@ absl::Status ParseField(absl::string_view field, Spec& spec) {
   const auto [key, value] = parts;
   if (key == "numbering") {
     if (value != "siblings-last" && value != "neighbours") {
-      return Bad(absl::StrCat("numbering=", value, " is unknown"),
+      return Bad(absl::StrCat(Quoted(field), " is unknown"),
                  "use numbering=neighbours or numbering=siblings-last");
     }
     spec.siblings_last = value == "siblings-last";
     return absl::OkStatus();
   }
   uint32_t* number = NumberField(key, spec);
-  if (number == nullptr) return Bad(absl::StrCat("\"", field, "\" is not a field"), kGrammar);
+  if (number == nullptr) return Bad(absl::StrCat(Quoted(field), " is not a field"), kGrammar);
   if (*number != 0) return Bad(absl::StrCat(key, " stands twice"), "give it once");
   if (!absl::SimpleAtoi(value, number) || *number == 0 || *number > kMaxCpus) {
-    return Bad(absl::StrCat(key, "=", value, " is not a number from 1 to ", kMaxCpus), kGrammar);
+    return Bad(absl::StrCat(Quoted(field), " is not a number from 1 to ", kMaxCpus), kGrammar);
   }
   return absl::OkStatus();
 }
@@ -76,10 +77,14 @@ absl::StatusOr<Spec> ParseSpec(absl::string_view text) {
   return spec;
 }
 
-// The number of CPUs that `spec` has, a missing field counting as 1.
+// The number of CPUs that `spec` has, a missing field counting as 1. Each field has 17 bits at
+// most, so more than 2^34 are not multiplied on: it is too many anyway, and stays so.
 uint64_t Product(const Spec& spec) {
-  const auto factor = [](uint32_t value) { return uint64_t{std::max(value, 1u)}; };
-  return factor(spec.sockets) * factor(spec.dies) * factor(spec.cores) * factor(spec.threads);
+  uint64_t product = 1;
+  for (const uint32_t field : {spec.sockets, spec.dies, spec.cores, spec.threads}) {
+    if (product <= uint64_t{1} << 34) product *= std::max(field, 1u);
+  }
+  return product;
 }
 
 // Sets `field`, which is missing, so that the product is `cpus`, or to 1 if that is 0.
@@ -107,7 +112,7 @@ absl::Status Complete(uint32_t cpus, Spec& spec) {
   }
   const uint64_t product = Product(spec);
   if (product > kMaxCpus) {
-    return Bad(absl::StrCat(product, " CPUs"), absl::StrCat("at most ", kMaxCpus, " are possible"));
+    return Bad("it has too many CPUs", absl::StrCat("at most ", kMaxCpus, " are possible"));
   }
   if (cpus != 0 && product != cpus) {
     return Bad(
@@ -264,13 +269,13 @@ absl::Status SetApicIds(absl::string_view list, Topology& topology) {
     uint32_t id = 0;
     if (!absl::SimpleAtoi(word, &id) || id == kBroadcastId) {
       return absl::InvalidArgumentError(
-          absl::StrCat("APIC IDs: \"", word, "\" is not an ID; write decimal numbers from 0 to ",
+          absl::StrCat(Quoted(word), " is not an ID; write decimal numbers from 0 to ",
                        kBroadcastId - 1, ", e.g. 7,0,254,256"));
     }
     ids.emplace_back(id);
   }
   if (ids.size() != topology.places.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("APIC IDs: ", ids.size(), " in the list for ",
+    return absl::InvalidArgumentError(absl::StrCat(ids.size(), " in the list for ",
                                                    topology.places.size(),
                                                    " CPUs; give one for each CPU, CPU 0 first"));
   }
@@ -279,7 +284,7 @@ absl::Status SetApicIds(absl::string_view list, Topology& topology) {
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("APIC IDs: ", twice->value, " stands twice; each CPU needs its own"));
+        absl::StrCat(twice->value, " stands twice; each CPU needs its own"));
   }
   for (size_t cpu = 0; cpu < ids.size(); ++cpu) topology.places[cpu].apic_id = ids[cpu];
   if (topology.sockets == 1 && topology.dies_per_socket == 1) {

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/base/errno_status.h"
 #include "vmm/device/buffered_output.h"
 
 namespace sipi {
@@ -73,6 +74,13 @@ std::unique_ptr<OutputStage> MakeOutputStage(int fd, size_t buffer_bytes) {
   if (fstat(fd, &status) != 0) return std::make_unique<NoOutput>(errno);
   if (S_ISREG(status.st_mode)) return std::make_unique<FileOutput>(fd);
   return std::make_unique<BufferedOutput>(fd, buffer_bytes);
+}
+
+absl::Status EmptyFile(int fd) {
+  struct stat status;
+  if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return absl::OkStatus();
+  if (ftruncate(fd, 0) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, "--serial: cannot empty the file", "name another one");
 }
 
 std::string DescribeDropped(const OutputSummary& summary) {

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace sipi {
 
 struct OutputSummary {
@@ -32,6 +34,9 @@ class OutputStage {
 // which starts with the first byte; -1 swallows everything and counts nothing. The descriptor stays
 // the caller's, and its flags (shared with other processes) are left alone.
 std::unique_ptr<OutputStage> MakeOutputStage(int fd, size_t buffer_bytes = 1 << 20);
+
+// Empties what `fd` is if that is a regular file. Errors: those of ftruncate(2), naming --serial.
+absl::Status EmptyFile(int fd);
 
 // "serial output: 12345 bytes dropped (Broken pipe)"; empty if nothing was dropped.
 std::string DescribeDropped(const OutputSummary& summary);

@@ -1,13 +1,11 @@
 #include "vmm/explore/campaign.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "vmm/explore/explorer.h"
+#include "vmm/explore/workers.h"
 
 namespace sipi {
 namespace {
@@ -22,10 +20,9 @@ class Work {
         stop_(stop),
         state_(state),
         total_(SchedulesOfShard(plan.schedules, plan.shard, plan.shards)),
-        next_(state.done),
-        running_(plan.jobs) {}
+        next_(state.done) {}
 
-  void Thread() {
+  absl::Status Thread() {
     Explorer explorer;
     uint64_t begin = 0;
     uint64_t end = 0;
@@ -34,25 +31,22 @@ class Work {
       for (uint64_t i = begin; i < end && whole; ++i) {
         const ExploreCase explored = CaseOf(SeedOf(i), plan_.space);
         std::string wrong = explorer.Run(explored);
+        if (!explorer.host_error().ok()) return explorer.host_error();
         if (!wrong.empty()) Fail({explored.seed, std::move(wrong)});
         whole = !over();
         if (!whole && i + 1 == end) whole = true;
       }
       if (whole) Finish(begin, end);
     }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    changed_.notify_all();
+    return absl::OkStatus();
   }
 
-  // Until all threads are through; calls `tick` every second.
-  void Wait(const std::function<void(const CampaignState&)>& tick) {
-    std::unique_lock lock(mutex_);
-    while (running_ != 0) {
-      changed_.wait_for(lock, std::chrono::seconds(1));
-      if (tick) tick(state_);
-    }
+  // What is done by now. The threads go on.
+  CampaignState Now() {
+    const std::lock_guard lock(mutex_);
+    return state_;
   }
+  std::atomic<bool>& give_up() { return full_; }
 
  private:
   uint64_t SeedOf(uint64_t index) const {
@@ -91,14 +85,22 @@ class Work {
   const CampaignPlan& plan_;
   const std::atomic<bool>& stop_;
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
   CampaignState& state_;
   const uint64_t total_;
   uint64_t next_;
-  uint32_t running_;
   std::vector<std::pair<uint64_t, uint64_t>> finished_;
-  std::atomic<bool> full_{false};
+  std::atomic<bool> full_{false};  // enough failures, or no way to go on
 };
+
+// By seed, each once: a resumed campaign may have met a seed before.
+void SortFailures(CampaignState& state) {
+  std::sort(state.failures.begin(), state.failures.end(),
+            [](const Failure& a, const Failure& b) { return a.seed < b.seed; });
+  state.failures.erase(
+      std::unique(state.failures.begin(), state.failures.end(),
+                  [](const Failure& a, const Failure& b) { return a.seed == b.seed; }),
+      state.failures.end());
+}
 
 }  // namespace
 
@@ -106,20 +108,20 @@ uint64_t SchedulesOfShard(uint64_t schedules, uint32_t shard, uint32_t shards) {
   return schedules / shards + (shard <= schedules % shards ? 1 : 0);
 }
 
-void RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
-                 const std::function<void(const CampaignState&)>& progress, CampaignState& state) {
+absl::Status RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
+                         const std::function<void(const CampaignState&)>& progress,
+                         CampaignState& state) {
   Work work(plan, stop, state);
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < plan.jobs; ++i) threads.emplace_back([&work] { work.Thread(); });
-  work.Wait(progress);
-  for (std::thread& thread : threads) thread.join();
-  std::sort(state.failures.begin(), state.failures.end(),
-            [](const Failure& a, const Failure& b) { return a.seed < b.seed; });
-  // A resumed campaign may have met a seed before.
-  state.failures.erase(
-      std::unique(state.failures.begin(), state.failures.end(),
-                  [](const Failure& a, const Failure& b) { return a.seed == b.seed; }),
-      state.failures.end());
+  const auto tick = [&] {
+    if (!progress) return;
+    CampaignState now = work.Now();
+    SortFailures(now);
+    progress(now);
+  };
+  absl::Status ran = RunWorkers(
+      plan.jobs, [&work] { return work.Thread(); }, tick, work.give_up());
+  SortFailures(state);
+  return ran;
 }
 
 }  // namespace sipi

@@ -51,8 +51,10 @@ uint64_t SchedulesOfShard(uint64_t schedules, uint32_t shard, uint32_t shards);
 
 // Runs what is left of the plan, from state.done on; updates `state`. Returns when all is done,
 // when `max_failures` have been found, or soon after `*stop` is set. `progress` is called about
-// every second on the calling thread; may be null.
-void RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
-                 const std::function<void(const CampaignState&)>& progress, CampaignState& state);
+// every second on the calling thread, with what can be gone on from at that moment; may be null.
+// Errors: those of RunWorkers and Explorer; `state` holds then what was done before.
+absl::Status RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
+                         const std::function<void(const CampaignState&)>& progress,
+                         CampaignState& state);
 
 }  // namespace sipi

@@ -1,13 +1,11 @@
 #include "vmm/explore/exhaustive.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "vmm/explore/rcu_case.h"
+#include "vmm/explore/workers.h"
 
 namespace sipi {
 namespace {
@@ -38,15 +36,16 @@ ExploreCase PlainCase(const ExploreSpace& space) {
 class Walk {
  public:
   Walk(const ExhaustivePlan& plan, const std::atomic<bool>& stop)
-      : plan_(plan), stop_(stop), case_(ExhaustiveCase(plan)), running_(plan.jobs) {}
+      : plan_(plan), stop_(stop), case_(ExhaustiveCase(plan)) {}
 
   // The list of zeros, whose points tell the subtrees.
-  void Begin() {
+  absl::Status Begin() {
     Explorer explorer;
     if (RunOne(explorer, case_)) subtrees_ = Subtrees(explorer.ChoicePoints());
+    return explorer.host_error();
   }
 
-  void Thread() {
+  absl::Status Thread() {
     Explorer explorer;
     ExploreCase tried = case_;
     for (size_t at = next_++; at < subtrees_.size() && !over(); at = next_++) {
@@ -59,23 +58,19 @@ class Walk {
         }
         tried.choices = *std::move(next);
       }
+      if (!explorer.host_error().ok()) return explorer.host_error();
     }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    changed_.notify_all();
+    return absl::OkStatus();
   }
 
-  void Wait(const std::function<void(uint64_t)>& progress) {
-    std::unique_lock lock(mutex_);
-    while (running_ != 0) {
-      changed_.wait_for(lock, std::chrono::seconds(1));
-      if (progress) progress(run_.load());
-    }
-  }
+  uint64_t schedules() const { return run_.load(); }
+  std::atomic<bool>& give_up() { return over_; }
 
-  ExhaustiveResult Result() {
+  ExhaustiveResult Result(absl::Status ran) {
     result_.schedules = run_.load();
-    result_.complete = !result_.failing && !cut_.load() && walked_.load() == subtrees_.size();
+    result_.error = std::move(ran);
+    result_.complete = result_.error.ok() && !result_.failing && !cut_.load() &&
+                       walked_.load() == subtrees_.size();
     return std::move(result_);
   }
 
@@ -96,6 +91,11 @@ class Walk {
     }
     std::string wrong = explorer.Run(tried);
     if (wrong.empty()) return true;
+    if (!explorer.host_error().ok()) {
+      --run_;
+      over_ = true;
+      return false;
+    }
     const std::lock_guard lock(mutex_);
     over_ = true;
     if (!result_.failing) {
@@ -115,8 +115,6 @@ class Walk {
   std::atomic<bool> over_{false};
   std::atomic<bool> cut_{false};
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  uint32_t running_;
   ExhaustiveResult result_;
 };
 
@@ -150,7 +148,7 @@ ChoiceList ShrinkChoices(Explorer& explorer, const ExploreCase& failing, std::st
     if (best.choices[i] == 0) continue;
     ExploreCase tried = best;
     tried.choices[i] = 0;
-    const bool fails = !explorer.Run(tried).empty();
+    const bool fails = !explorer.Run(tried).empty() && explorer.host_error().ok();
     // What follows may stand at points of another kind now, or at none.
     const auto points = explorer.ChoicePoints();
     bool fits = tried.choices.size() <= points.size();
@@ -167,12 +165,14 @@ ChoiceList ShrinkChoices(Explorer& explorer, const ExploreCase& failing, std::st
 ExhaustiveResult RunExhaustive(const ExhaustivePlan& plan, const std::atomic<bool>& stop,
                                const std::function<void(uint64_t)>& progress) {
   Walk walk(plan, stop);
-  walk.Begin();
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < plan.jobs; ++i) threads.emplace_back([&walk] { walk.Thread(); });
-  walk.Wait(progress);
-  for (std::thread& thread : threads) thread.join();
-  return walk.Result();
+  absl::Status ran = walk.Begin();
+  const auto tick = [&] {
+    if (progress) progress(walk.schedules());
+  };
+  if (ran.ok())
+    ran = RunWorkers(
+        plan.jobs, [&walk] { return walk.Thread(); }, tick, walk.give_up());
+  return walk.Result(std::move(ran));
 }
 
 }  // namespace sipi

@@ -57,6 +57,7 @@ struct ExhaustiveResult {
   bool complete = false;              // ... and there are no more within the bound
   std::optional<ChoiceList> failing;  // the first one found; with it the walk ends
   std::string wrong;                  // what is wrong with it
+  absl::Status error;                 // RunWorkers', Explorer's: the walk ended for want of room
 };
 
 // Runs all of them on `jobs` threads, until one fails, or soon after `*stop` is set. With one job

@@ -70,15 +70,23 @@ bool DropCpu(ExploreCase& c) {
 
 std::string Explorer::Run(const ExploreCase& explored) {
   arena_ = PlanSimulatedArena(NeedsOf(explored.config));
+  host_error_ = absl::OkStatus();
   std::string error;
   if (simulator_ == nullptr) {
     simulator_ = sim::Simulator::Create(OptionsOf(explored, arena_), &error);
-    if (simulator_ == nullptr) return error;
+    if (simulator_ == nullptr) return HostError(error);
   } else if (!simulator_->Reset(OptionsOf(explored, arena_), &error)) {
-    return error;
+    return HostError(error);
   }
   const sim::End end = simulator_->Run();
+  if (end.kind == sim::EndKind::kHostError) return HostError(end.text);
   return CheckRun(explored, arena_, *simulator_, end);
+}
+
+std::string Explorer::HostError(const std::string& what) {
+  simulator_ = nullptr;
+  host_error_ = absl::ResourceExhaustedError(what);
+  return what;
 }
 
 bool LeaveOut(const std::string& name, ExploreCase& explored) {
@@ -97,7 +105,7 @@ ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong,
   *wrong = Run(best);
   const auto keep_if_failing = [&](ExploreCase tried, const std::string& name) {
     std::string its = Run(tried);
-    if (its.empty()) return false;
+    if (its.empty() || !host_error_.ok()) return false;
     if (left_out != nullptr) left_out->push_back(name);
     best = std::move(tried);
     *wrong = std::move(its);
@@ -114,7 +122,13 @@ ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong,
   return best;
 }
 
+std::span<const sim::ChoicePoint> Explorer::ChoicePoints() const {
+  if (simulator_ == nullptr) return {};
+  return simulator_->choice_points();
+}
+
 std::string Explorer::Trace(const ExploreCase& explored, size_t count) const {
+  if (simulator_ == nullptr) return "";
   return LastEvents(explored, arena_, *simulator_, count);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "vmm/explore/explore_case.h"
 
 namespace sipi {
@@ -17,8 +18,13 @@ bool LeaveOut(const std::string& name, ExploreCase& explored);
 // One thread's.
 class Explorer {
  public:
-  // What is wrong with the run; empty: nothing. The simulator stands at its end afterwards.
+  // What is wrong with the run; empty: nothing. The simulator stands at its end afterwards. Where
+  // the host had no room for it, that is what is wrong, and host_error() says so too.
   std::string Run(const ExploreCase& explored);
+
+  // The last run came to nothing because of the host, and says nothing about the guest.
+  // ResourceExhausted.
+  const absl::Status& host_error() const { return host_error_; }
 
   // Leaves out of a failing case what it fails without: faults, knobs, change points, CPUs. Each
   // try is one run. `wrong` gets what is wrong with the result, `left_out`, if not null, the names
@@ -27,13 +33,16 @@ class Explorer {
                      std::vector<std::string>* left_out = nullptr);
 
   // Where the last run could have gone another way (Schedule::kChosen); valid until the next.
-  std::span<const sim::ChoicePoint> ChoicePoints() const { return simulator_->choice_points(); }
+  std::span<const sim::ChoicePoint> ChoicePoints() const;
 
   // The last events of the last run.
   std::string Trace(const ExploreCase& explored, size_t count) const;
 
  private:
-  std::unique_ptr<sim::Simulator> simulator_;
+  std::string HostError(const std::string& what);
+
+  std::unique_ptr<sim::Simulator> simulator_;  // null after an error of the host
+  absl::Status host_error_;
   ArenaLayout arena_;
 };
 

@@ -13,11 +13,17 @@ namespace sipi {
 namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
+constexpr uint64_t kPhysicalEnd = uint64_t{1} << 52;  // of any CPU: SDM vol 3A, 4.1.4
 
 // True if no amount of memory has room for it.
 bool ReachesHole(const ImageSegment& segment) {
   if (segment.at.value >= kLowRamLimit) return segment.at.value < kHighRamGpa;
   return segment.memory_bytes > kLowRamLimit - segment.at.value;
+}
+
+// True if it ends behind all physical addresses, or behind 2^64.
+bool BeyondAnyRam(const ImageSegment& segment) {
+  return segment.at.value >= kPhysicalEnd || segment.memory_bytes > kPhysicalEnd - segment.at.value;
 }
 
 absl::Status CheckSegment(const ImageBytes& image, const ImageSegment& segment,
@@ -30,11 +36,13 @@ absl::Status CheckSegment(const ImageBytes& image, const ImageSegment& segment,
   RETURN_IF_ERROR(image.Bytes(segment.file_offset, segment.file_bytes, "segment").status());
   const auto to = memory.Span(segment.at, segment.memory_bytes);
   if (to.ok()) return absl::OkStatus();
-  return absl::OutOfRangeError(
-      absl::StrCat(image.Error(segment.header_offset, "segment: ").message(), to.status().message(),
-                   ReachesHole(segment) ? "; no RAM is ever from 0xc0000000 up to 4 GiB, where "
-                                          "devices are: link the image to other addresses"
-                                        : "; give the guest more memory (--memory)"));
+  const char* const remedy =
+      BeyondAnyRam(segment)  ? "; no CPU has such addresses: link the image to other addresses"
+      : ReachesHole(segment) ? "; no RAM is ever from 0xc0000000 up to 4 GiB, where devices are: "
+                               "link the image to other addresses"
+                             : "; give the guest more memory (--memory)";
+  return absl::OutOfRangeError(absl::StrCat(
+      image.Error(segment.header_offset, "segment: ").message(), to.status().message(), remedy));
 }
 
 // Overlapping segments have no meaning, and many of them would cost more time than RAM is large.

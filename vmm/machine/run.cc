@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "vmm/base/status_macros.h"
+#include "vmm/device/output_stage.h"
 #include "vmm/load/params.h"
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/guest_image.h"
@@ -41,6 +42,7 @@ absl::StatusOr<RunRecord> RunPayload(const RunConfig& config, StopRequest& stop)
   options.board = BoardOptions{.ram_bytes = payload.memory.size_bytes()};
   ASSIGN_OR_RETURN(const std::unique_ptr<Machine> machine, Machine::Create(std::move(options)));
   RETURN_IF_ERROR(InstallPayload(std::move(payload), *machine));
+  if (config.empty_serial_file) RETURN_IF_ERROR(EmptyFile(config.serial_fd));
   const RunEnd end = machine->Run(stop, config.time_limit_ms);
   if (end.kind == EndKind::kHostError) return end.error;
   return BuildPayloadRecord(config, kind, end, *machine);
@@ -58,6 +60,7 @@ absl::StatusOr<RunRecord> RunMachine(const RunConfig& config, StopRequest& stop)
     ASSIGN_OR_RETURN(HostSequence sequence, SequenceFor(config, arena, machine->memory()));
     machine->SetSequence(std::move(sequence));
   }
+  if (config.empty_serial_file) RETURN_IF_ERROR(EmptyFile(config.serial_fd));
   const RunEnd end = machine->Run(stop, config.time_limit_ms);
   if (end.kind == EndKind::kHostError) return end.error;
   return BuildRecord(config, arena, end, *machine);

@@ -69,6 +69,7 @@ struct RunConfig {
   uint32_t host_cores = 0;              // simulator: cores that all CPUs share; 0: one each
   StealConfig steal;                    // simulator: other guests take the CPUs' cores
   int serial_fd = 1;                    // where the guest's serial output goes; -1: nowhere
+  bool empty_serial_file = false;       // if that is a file: empty it once the machine exists
   bool count_instructions = false;      // also read KVM's count of emulated instructions per vCPU
   std::string kvm_device = "/dev/kvm";  // KvmOptions::path; another one only in tests
 };

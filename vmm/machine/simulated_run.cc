@@ -219,6 +219,7 @@ absl::StatusOr<RunRecord> RunSimulated(const RunConfig& config, StopRequest& sto
   const std::unique_ptr<sim::Simulator> simulator =
       sim::Simulator::Create(std::move(options), &error);
   if (simulator == nullptr) return absl::ResourceExhaustedError(error);
+  if (config.empty_serial_file) RETURN_IF_ERROR(EmptyFile(config.serial_fd));
   const sim::End ended = simulator->Run();
   if (ended.kind == sim::EndKind::kHostError) return absl::ResourceExhaustedError(ended.text);
   const RunEnd end = EndOf(ended, stop);

@@ -15,6 +15,7 @@
 #include "vmm/base/errno_status.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/base/unique_fd.h"
+#include "vmm/base/write_all.h"
 
 namespace sipi {
 namespace {
@@ -31,14 +32,10 @@ std::string Subject(std::string_view flag, const std::string& path) {
   return flag.empty() ? name : absl::StrCat(std::string(flag), ": ", name);
 }
 
-absl::Status WriteAll(int fd, std::string_view content, const std::string& subject) {
-  while (!content.empty()) {
-    const ssize_t count = write(fd, content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject));
-    content.remove_prefix(static_cast<size_t>(count));
-  }
-  return absl::OkStatus();
+absl::Status WriteTo(int fd, std::string_view content, const std::string& subject) {
+  const int error = WriteAll(fd, content);
+  if (error == 0) return absl::OkStatus();
+  return ErrnoStatus(error, absl::StrCat("cannot write to ", subject));
 }
 
 // Where the bytes go.
@@ -88,7 +85,7 @@ absl::Status WriteInPlace(const Target& target, std::string_view content,
   if (fd.get() < 0 && errno == ENXIO && target.fifo) return NobodyReads(subject);
   if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", subject), kRemedy);
   fcntl(fd.get(), F_SETFL, 0);
-  return WriteAll(fd.get(), content, subject);
+  return WriteTo(fd.get(), content, subject);
 }
 
 // Gives a new file the permissions of the one it replaces, as far as that is allowed.
@@ -108,7 +105,7 @@ absl::Status Replace(const std::string& path, std::string_view content,
     const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", subject), kRemedy);
     KeepMode(fd.get(), path);
-    status = WriteAll(fd.get(), content, subject);
+    status = WriteTo(fd.get(), content, subject);
   }
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
     status = ErrnoStatus(errno, absl::StrCat("cannot rename the finished file to ", subject));
@@ -122,7 +119,7 @@ absl::Status Replace(const std::string& path, std::string_view content,
 absl::Status WriteResultFile(const std::string& path, std::string_view content,
                              std::string_view flag) {
   const std::string subject = Subject(flag, path);
-  if (IsStandardOutput(path)) return WriteAll(STDOUT_FILENO, content, subject);
+  if (IsStandardOutput(path)) return WriteTo(STDOUT_FILENO, content, subject);
   ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
   if (target.in_place) return WriteInPlace(target, content, subject);
   return Replace(target.path, content, subject);
