@@ -17,8 +17,8 @@ using sequence::StrategyId;
 constexpr uint32_t kCpus = 64;
 constexpr uint32_t kTscKhz = 2'000'000;
 
-RunConfig Stolen(StrategyId strategy, uint64_t seed = 1) {
-  RunConfig config = SimulatedConfig(kCpus, strategy);
+RunConfig Stolen(StrategyId strategy, uint64_t seed = 1, uint32_t cpus = kCpus) {
+  RunConfig config = SimulatedConfig(cpus, strategy);
   config.steal = {.period_ms = 4, .min_ms = 1, .max_ms = 20};
   config.seed = seed;
   return config;
@@ -154,6 +154,28 @@ TEST(Steal, G6FourTimesAsManyCpusAsCores) {
                                        }())
                                            .events.back()
                                            .t_ns);
+}
+
+// Pulses that take place while a CPU waits for a core are not made up for when it has one: with
+// pulses as long as their distance or longer, each CPU would hold the core for longer than it had
+// waited, and so on. Pulses take two thirds of each CPU's time here, and the CPUs share the rest.
+TEST(Steal, CpusThatWaitForACoreLoseNothingMeanwhile) {
+  struct Size {
+    uint32_t cpus, cores;
+  };
+  constexpr int64_t kMostNs = 20'000'000'000;
+  for (const Size size : {Size{3, 1}, Size{8, 1}, Size{16, 2}, Size{33, 4}}) {
+    for (const StrategyId strategy : kAllStrategies) {
+      for (const uint64_t seed : {uint64_t{1}, uint64_t{9}}) {
+        RunConfig config = Stolen(strategy, seed, size.cpus);
+        config.host_cores = size.cores;
+        const RunRecord record = RunIt(config);
+        EXPECT_EQ(record.outcome, Outcome::kComplete) << record.diagnosis;
+        EXPECT_LT(record.events.back().t_ns, kMostNs)
+            << sequence::BaseName(strategy) << ", " << size.cpus << " CPUs, seed " << seed;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -82,6 +82,8 @@ void Machine::GiveUpCore(Cpu& cpu) {
   core_queue_.push_back(cpu.number);
   LeaveCore(cpu);
   cpu.fiber.Leave();
+  // Pulses took place while it had no core, and cost it nothing but what is left of one.
+  if (stealing()) LoseCore(cpu, /*waited=*/true);
   now_ns_ = cpu.now_ns;
 }
 
