@@ -262,5 +262,45 @@ TEST(ServiceFlags, TheSimulatorHasThemToo) {
   EXPECT_GT(config.time_limit_ms, 3'600'000);
 }
 
+// What --smt=off leaves out cannot be asked to go.
+TEST(ServiceFlags, SmtOffLeavesNothingToSwitch) {
+  const std::vector<std::string> machine = {"--machine=sim", "--cpus=6", "--smt=off",
+                                            "--topology=threads=2"};
+  const auto with = [&machine](std::vector<std::string> args, const char* flag = "--seed=1") {
+    args.insert(args.end(), machine.begin(), machine.end());
+    args.emplace_back(flag);
+    return args;
+  };
+  EXPECT_TRUE(Contains(ErrorOf(with({"smt"})), "--smt: off leaves out the siblings"));
+  EXPECT_TRUE(Contains(ErrorOf(with({"run", "--scenario=hotplug"}, "--hotplug-cpu=1")),
+                       "--hotplug-cpu: CPU 1 is a sibling, which --smt=off leaves out; give a "
+                       "first thread, e.g. 2"));
+  EXPECT_EQ(Parse(with({"run", "--scenario=hotplug"}, "--hotplug-cpu=2"))
+                .checked.config.scenario_knobs.hotplug_cpu,
+            2u);
+  EXPECT_TRUE(Contains(ErrorOf(with({"run", "--scenario=hotplug"}, "--cpus=2")),
+                       "--smt=off leaves all of them out"));
+  EXPECT_EQ(Parse(with({"rcu", "torture"})).checked.config.scenario_knobs.onoff, 1);
+  EXPECT_EQ(Parse(with({"rcu", "torture"}, "--cpus=2")).checked.config.scenario_knobs.onoff, 0);
+  EXPECT_TRUE(Contains(ErrorOf(with({"rcu", "torture", "--onoff=on"}, "--cpus=2")),
+                       "--onoff: one CPU cannot go off, and --smt=off"));
+}
+
+// Threads have stacks, which must fit into a guest; on a large machine there may be one per CPU.
+TEST(ServiceFlags, ThreadsAreBounded) {
+  const auto most = [](const char* command, const char* flag, const char* cpus) {
+    return ErrorOf({"rcu", command, "--machine=sim", cpus, flag});
+  };
+  EXPECT_TRUE(Contains(most("torture", "--readers=129", "--cpus=2"),
+                       "--readers: '129' is too large; the limit is 128"));
+  EXPECT_TRUE(Contains(most("torture", "--writers=129", "--cpus=2"), "the limit is 128"));
+  EXPECT_TRUE(Contains(most("scale", "--readers=65", "--cpus=1"), "the limit is 64"));
+  EXPECT_TRUE(Contains(most("ref", "--readers=65", "--cpus=1"), "the limit is 64"));
+  EXPECT_TRUE(Contains(most("torture", "--readers=4097", "--cpus=128"), "the limit is 4096"));
+  EXPECT_EQ(Parse({"rcu", "torture", "--machine=sim", "--cpus=128", "--readers=4096"})
+                .checked.config.scenario_knobs.readers,
+            4096u);
+}
+
 }  // namespace
 }  // namespace sipi

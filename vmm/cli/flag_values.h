@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "vmm/base/quoted.h"
+#include "vmm/base/status_macros.h"
 #include "vmm/cli/suggest.h"
 
 namespace sipi {
@@ -64,6 +65,28 @@ absl::StatusOr<T> ParseChoice(const std::string& flag, const std::string& text,
     if (name == text) return value;
   }
   return UnknownName(flag, text, NamesOf(choices));
+}
+
+// --- Those below leave `value` alone where the flag was not given (`text` is empty).
+template <class T>
+absl::Status SetNumber(const char* flag, const std::string& text, uint64_t min, uint64_t max,
+                       T& value) {
+  if (text.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t number, ParseNumber(flag, text, min, max));
+  value = static_cast<T>(number);
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status SetChoice(const char* flag, const std::string& text, const Choices<T>& choices,
+                       T& value) {
+  if (text.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(value, ParseChoice<T>(flag, text, choices));
+  return absl::OkStatus();
+}
+
+inline absl::Status SetSwitch(const char* flag, const std::string& text, uint8_t& value) {
+  return SetChoice<uint8_t>(flag, text, {{"on", 1}, {"off", 0}}, value);
 }
 
 }  // namespace sipi

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/flag_values.h"
+#include "vmm/cli/kernel_flags.h"
 #include "vmm/cli/time_limits.h"
 #include "vmm/timeline/scenario_names.h"
 
@@ -68,7 +69,8 @@ constexpr ServiceFlag kSmtFlags[] = {
 };
 constexpr ServiceFlag kScaleFlags[] = {
     {"--writers", &R::writers, "N", "CPUs that time grace periods (nwriters; default: all)"},
-    {"--readers", &R::readers, "N", "threads that read all the time (nreaders; default none)"},
+    {"--readers", &R::readers, "N",
+     "threads that read all the time (nreaders; default none; 64 per CPU at most)"},
     {"--measurements", &R::measurements, "N", "of each writer at least, 1 to 10000 (default 100)"},
 };
 constexpr ServiceFlag kRefFlags[] = {
@@ -129,77 +131,6 @@ bool AnyGiven(const RawServices& raw, std::span<const ServiceFlag> table) {
   return false;
 }
 
-// Those below leave `value` alone where the flag was not given.
-template <class T>
-absl::Status SetNumber(const char* flag, const std::string& text, uint64_t min, uint64_t max,
-                       T& value) {
-  if (text.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const uint64_t number, ParseNumber(flag, text, min, max));
-  value = static_cast<T>(number);
-  return absl::OkStatus();
-}
-
-template <class T>
-absl::Status SetChoice(const char* flag, const std::string& text, const Choices<T>& choices,
-                       T& value) {
-  if (text.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(value, ParseChoice<T>(flag, text, choices));
-  return absl::OkStatus();
-}
-
-absl::Status SetSwitch(const char* flag, const std::string& text, uint8_t& value) {
-  return SetChoice<uint8_t>(flag, text, {{"on", 1}, {"off", 0}}, value);
-}
-
-absl::Status SetBootGracePeriods(const RawServices& raw, abi::KernelKnobs& knobs) {
-  enum class Kind { kNone, kNormal, kExpedited };
-  Kind kind = Kind::kNone;
-  RETURN_IF_ERROR(SetChoice<Kind>(
-      "--boot-gp", raw.boot_gp,
-      {{"none", Kind::kNone}, {"normal", Kind::kNormal}, {"expedited", Kind::kExpedited}}, kind));
-  knobs.boot_grace_periods = kind == Kind::kNone ? 0 : 1;
-  knobs.boot_expedited = kind == Kind::kNormal ? 0 : 1;
-  return absl::OkStatus();
-}
-
-absl::Status SetRcuKnobs(const RawServices& raw, abi::KernelKnobs& knobs) {
-  RETURN_IF_ERROR(
-      SetChoice<abi::RcuFlavour>("--rcu-flavour", raw.rcu_flavour,
-                                 {{"preemptible", abi::RcuFlavour::kPreemptible},
-                                  {"non-preemptible", abi::RcuFlavour::kNonPreemptible}},
-                                 knobs.rcu_flavour));
-  RETURN_IF_ERROR(SetNumber("--rcu-fanout", raw.rcu_fanout, 2, 64, knobs.rcu_fanout));
-  RETURN_IF_ERROR(
-      SetNumber("--rcu-fanout-leaf", raw.rcu_fanout_leaf, 2, 64, knobs.rcu_fanout_leaf));
-  RETURN_IF_ERROR(SetSwitch("--rcu-expedited", raw.rcu_expedited, knobs.rcu_expedited));
-  RETURN_IF_ERROR(SetSwitch("--rcu-normal", raw.rcu_normal, knobs.rcu_normal));
-  RETURN_IF_ERROR(
-      SetSwitch("--rcu-wake-from-gp", raw.rcu_wake_from_gp, knobs.rcu_normal_wake_from_gp));
-  RETURN_IF_ERROR(SetChoice<uint8_t>("--rcu-exp", raw.rcu_exp, {{"serial", 0}, {"parallel", 1}},
-                                     knobs.rcu_exp_parallel));
-  RETURN_IF_ERROR(SetNumber("--jiffies-till-first-fqs", raw.first_fqs, 0, 10'000,
-                            knobs.jiffies_till_first_fqs));
-  RETURN_IF_ERROR(
-      SetNumber("--jiffies-till-next-fqs", raw.next_fqs, 1, 10'000, knobs.jiffies_till_next_fqs));
-  return SetNumber("--rcu-stall-ms", raw.stall_ms, 10, 3'600'000, knobs.rcu_stall_ms);
-}
-
-absl::Status SetKernel(const RawServices& raw, abi::KernelKnobs& knobs) {
-  RETURN_IF_ERROR(SetNumber("--hz", raw.hz, 24, 10'000, knobs.hz));
-  RETURN_IF_ERROR(SetChoice<abi::Preemption>("--preempt", raw.preempt,
-                                             {{"none", abi::Preemption::kNone},
-                                              {"voluntary", abi::Preemption::kVoluntary},
-                                              {"full", abi::Preemption::kFull},
-                                              {"lazy", abi::Preemption::kLazy}},
-                                             knobs.preemption));
-  RETURN_IF_ERROR(SetRcuKnobs(raw, knobs));
-  RETURN_IF_ERROR(SetBootGracePeriods(raw, knobs));
-  return SetChoice<abi::HotplugSteps>(
-      "--hotplug-steps", raw.hotplug_steps,
-      {{"x86", abi::HotplugSteps::kX86}, {"pseries", abi::HotplugSteps::kPseries}},
-      knobs.hotplug_steps);
-}
-
 constexpr uint64_t kMaxRounds = 1'000'000;
 
 absl::Status SetHotplug(const RawServices& raw, RunConfig& config) {
@@ -210,9 +141,12 @@ absl::Status SetHotplug(const RawServices& raw, RunConfig& config) {
     }
     return absl::OkStatus();
   }
-  if (config.cpus < 2) {
+  if (config.order.empty()) {
     return FlagError("--scenario",
-                     "hotplug needs a CPU beside the boot CPU; give --cpus=2 or more");
+                     config.cpus < 2
+                         ? "hotplug needs a CPU beside the boot CPU; give --cpus=2 or more"
+                         : "hotplug needs a CPU beside the boot CPU, and --smt=off leaves all of "
+                           "them out; leave it out");
   }
   abi::ScenarioKnobs& knobs = config.scenario_knobs;
   RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, kMaxRounds, knobs.rounds));
@@ -220,7 +154,17 @@ absl::Status SetHotplug(const RawServices& raw, RunConfig& config) {
     return FlagError("--hotplug-cpu", absl::StrCat("CPU 0 is the boot CPU, which stays; give 1 to ",
                                                    config.cpus - 1));
   }
-  return SetNumber("--hotplug-cpu", raw.hotplug_cpu, 1, config.cpus - 1, knobs.hotplug_cpu);
+  RETURN_IF_ERROR(
+      SetNumber("--hotplug-cpu", raw.hotplug_cpu, 1, config.cpus - 1, knobs.hotplug_cpu));
+  const std::vector<uint32_t>& order = config.order;
+  if (knobs.hotplug_cpu != 0 &&
+      std::find(order.begin(), order.end(), knobs.hotplug_cpu) == order.end()) {
+    return FlagError("--hotplug-cpu", absl::StrCat("CPU ", knobs.hotplug_cpu,
+                                                   " is a sibling, which --smt=off leaves out; "
+                                                   "give a first thread, e.g. ",
+                                                   order.front()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SetApproaches(const std::string& text, uint32_t& approaches) {
@@ -249,6 +193,11 @@ absl::Status SetKernelBusy(const RawServices& raw, RunConfig& config) {
 
 absl::Status SetSmt(const RawServices& raw, RunConfig& config) {
   abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  if (!config.smt) {
+    return FlagError("--smt",
+                     "off leaves out the siblings that this command switches off and on; leave it "
+                     "out");
+  }
   RETURN_IF_ERROR(SetKernelBusy(raw, config));
   RETURN_IF_ERROR(SetApproaches(raw.approach, knobs.approaches));
   RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, kMaxRounds, knobs.rounds));
@@ -269,14 +218,19 @@ absl::Status SetSmt(const RawServices& raw, RunConfig& config) {
   return SetNumber("--to", raw.to, 1, most - 1, knobs.smt_threads);
 }
 
-// Each costs the guest a stack.
-constexpr uint64_t kMostReaders = 10'000;
-constexpr uint64_t kMostTortureThreads = 10'000;
+// Threads of a kind: more share each CPU in vain, and their stacks have to fit into a guest
+// (NeedsOf). A machine with more CPUs may have one on each.
+uint64_t MostThreads(const RunConfig& config) {
+  constexpr uint64_t kPerCpu = 64;
+  constexpr uint64_t kInAll = 4096;
+  const uint64_t cpus = config.cpus;
+  return std::max(cpus, std::min(kPerCpu * cpus, kInAll));
+}
 
-absl::Status SetWriters(const RawServices& raw, uint64_t most_writers, uint64_t most_readers,
-                        abi::ScenarioKnobs& knobs) {
-  RETURN_IF_ERROR(SetNumber("--writers", raw.writers, 1, most_writers, knobs.writers));
-  return SetNumber("--readers", raw.readers, 1, most_readers, knobs.readers);
+absl::Status SetWriters(const RawServices& raw, uint64_t max, RunConfig& config) {
+  abi::ScenarioKnobs& knobs = config.scenario_knobs;
+  RETURN_IF_ERROR(SetNumber("--writers", raw.writers, 1, max, knobs.writers));
+  return SetNumber("--readers", raw.readers, 1, MostThreads(config), knobs.readers);
 }
 
 absl::Status SetSeconds(const RawServices& raw, uint32_t otherwise, abi::ScenarioKnobs& knobs) {
@@ -290,11 +244,16 @@ absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
   abi::ScenarioKnobs& knobs = config.scenario_knobs;
   RETURN_IF_ERROR(SetSeconds(raw, 60, knobs));
   RETURN_IF_ERROR(SetSwitch("--onoff", raw.onoff, knobs.onoff));
-  if (config.cpus < 2) {
-    if (raw.onoff == "on") return FlagError("--onoff", "one CPU cannot go off; give --cpus=2");
+  if (config.order.empty()) {
+    if (raw.onoff == "on") {
+      return FlagError("--onoff", config.cpus < 2
+                                      ? "one CPU cannot go off; give --cpus=2"
+                                      : "one CPU cannot go off, and --smt=off leaves all others "
+                                        "out; leave it out");
+    }
     knobs.onoff = 0;
   }
-  RETURN_IF_ERROR(SetWriters(raw, kMostTortureThreads, kMostTortureThreads, knobs));
+  RETURN_IF_ERROR(SetWriters(raw, MostThreads(config), config));
   knobs.readers = abi::TortureReaders(knobs.readers, config.cpus);
   knobs.writers = abi::TortureFakeWriters(knobs.writers);
   return absl::OkStatus();
@@ -317,14 +276,14 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
         return FlagError("--async", "call_rcu has no expedited form; give one of the two");
       }
       RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
-      RETURN_IF_ERROR(SetWriters(raw, config.cpus, kMostReaders, knobs));
+      RETURN_IF_ERROR(SetWriters(raw, config.cpus, config));
       knobs.writers = abi::WritersOf(knobs.writers, config.cpus);
       return absl::OkStatus();
     case ServiceUse::kRcuRef:
       config.scenario = abi::Scenario::kRefScale;
       knobs.rounds = 30;
       RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, 1'000, knobs.rounds));
-      RETURN_IF_ERROR(SetWriters(raw, config.cpus, kMostReaders, knobs));
+      RETURN_IF_ERROR(SetWriters(raw, config.cpus, config));
       knobs.readers = abi::RefReaders(knobs.readers, config.cpus);
       return absl::OkStatus();
     case ServiceUse::kCallRcu:
@@ -370,7 +329,7 @@ absl::Status SetServices(const RawServices& raw, ServiceUse use, bool time_limit
                          RunConfig& config) {
   // The profile's kernel, unless a flag says otherwise.
   SetProfileKernel(config.profile, config.kernel);
-  RETURN_IF_ERROR(SetKernel(raw, config.kernel));
+  RETURN_IF_ERROR(SetKernelKnobs(raw, config.kernel));
   config.scenario_knobs.seed = config.seed;
   RETURN_IF_ERROR(SetScenarioKnobs(raw, use, config));
   const bool needs = config.scenario >= abi::Scenario::kHotplug;

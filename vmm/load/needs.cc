@@ -17,8 +17,8 @@ constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{32} << 30;
 // Threads and their stacks, run queues, rcu_data: per CPU; and what there is once.
 constexpr uint64_t kHeapBytes = uint64_t{16} << 20;
 constexpr uint64_t kHeapBytesPerCpu = uint64_t{256} << 10;
-// A thread that a scenario is asked for.
-constexpr uint64_t kBytesPerThread = uint64_t{24} << 10;
+// A thread of a scenario: its stack, itself, and what it counts.
+constexpr uint64_t kHeapBytesPerThread = uint64_t{24} << 10;
 // A callback in flight with what it frees.
 constexpr uint64_t kBytesPerCallback = 64;
 constexpr uint64_t kCallbackHeapLimitBytes = uint64_t{512} << 20;
@@ -97,9 +97,9 @@ ArenaNeeds NeedsOf(const RunConfig& config) {
   needs.percpu_records =
       std::min(anywhere + rounds * kOwnRecordsPerOperation + operations * kGpRecordsPerOperation,
                most / needs.cpus);
-  needs.heap_bytes = kHeapBytes + kHeapBytesPerCpu * needs.cpus;
   const abi::ScenarioKnobs& knobs = config.scenario_knobs;
-  needs.heap_bytes += (uint64_t{knobs.readers} + knobs.writers) * kBytesPerThread;
+  needs.heap_bytes = kHeapBytes + kHeapBytesPerCpu * needs.cpus +
+                     kHeapBytesPerThread * (uint64_t{knobs.readers} + knobs.writers);
   if (config.scenario == abi::Scenario::kCallRcu) {
     needs.heap_bytes += std::min(uint64_t{knobs.measurements} * needs.cpus * kBytesPerCallback,
                                  kCallbackHeapLimitBytes);
