@@ -146,9 +146,11 @@ enum class TortureCheck : uint32_t {
   kBarrier = 8,         // a callback had not run when rcu_barrier returned
   kFlood = 9,           // no progress under a flood of callbacks
   kLostCallback = 10,   // queued, and not run at the end
-  kGpHang = 11,         // no grace period has ended in the whole run
+  kGpHang = 11,         // no normal grace period has ended in the whole run
   kHotplug = 12,        // a CPU failed to go or to come
+  kExpGpHang = 13,      // no expedited one, and they are not forbidden
 };
+inline constexpr uint32_t kTortureChecks = 14;
 
 // Counters that `rcu torture` and `rcu callrcu` leave. The guest owns them; read after the end.
 struct TortureCounters {
@@ -157,9 +159,10 @@ struct TortureCounters {
   uint64_t freed[11];  // Free-Block Circulation
   uint64_t reads;      // the sum of pipe, and of batch; callrcu: 0
   uint64_t updates;    // the sum of updates_by_kind; callrcu: batches
-  uint64_t updates_by_kind[16];  // by TortureUpdate
-  uint64_t failures;             // of every kind; 0: SUCCESS
-  uint64_t order_checks;         // memory ordering through a grace period (mbchk)
+  uint64_t updates_by_kind[16];    // by TortureUpdate
+  uint64_t failures;               // of every kind; 0: SUCCESS
+  uint64_t failures_by_check[16];  // by TortureCheck
+  uint64_t order_checks;           // memory ordering through a grace period (mbchk)
   uint64_t order_failures;
   uint64_t cookie_checks;
   uint64_t cookie_failures;
@@ -168,6 +171,7 @@ struct TortureCounters {
   uint64_t barrier_failures;
   uint64_t flood_callbacks;
   uint64_t flood_failures;
+  // A CPU that has failed is not tried again: tried less ok is how many have.
   uint64_t online_ok, online_tried, offline_ok, offline_tried;
   uint64_t callbacks_queued, callbacks_run;
   uint64_t gp_seq_begin, gp_seq_end;

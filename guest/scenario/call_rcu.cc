@@ -87,10 +87,9 @@ void Report(Kernel& kernel, callrcu::Workers& workers, Updater* updaters, uint32
 
 void RunCallRcu(Kernel& kernel) {
   const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
-  const uint32_t cpus = kernel.params->cpu_count;
-  const uint32_t count = abi::WritersOf(knobs.writers, cpus);
   callrcu::Workers& workers = callrcu::Start(kernel);
   Crew& crew = MakeCrew(kernel);
+  const uint32_t count = abi::WritersOf(knobs.writers, crew.cpus());
   auto* updaters = AllocateArray<Updater>(kernel, count);
   const platform::Deadline end = platform::DeadlineInUs(uint64_t{knobs.duration_ms} * 1000);
   const platform::Deadline queue_end =
@@ -105,7 +104,7 @@ void RunCallRcu(Kernel& kernel) {
     updater.queue_end = queue_end;
     updater.end = end;
     updater.body = Update;
-    crew.Spawn(updater, {.name = "updater/%", .index = i, .cpu = i % cpus});
+    crew.Spawn(updater, {.name = "updater/%", .index = i, .cpu = crew.cpu(i)});
   }
   crew.Start();
   crew.Join();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "guest/kernel/alloc.h"
+#include "guest/kernel/hotplug/hotplug.h"
 #include "guest/kernel/sched/wait.h"
 
 namespace sipi {
@@ -17,12 +18,26 @@ struct CrewMember {
 
 class Crew {
  public:
-  explicit Crew(Kernel& kernel) : kernel_(kernel) {}
+  explicit Crew(Kernel& kernel) : kernel_(kernel) {
+    const uint32_t present = kernel.params->cpu_count;
+    online_ = AllocateArray<uint32_t>(kernel, present);
+    for (uint32_t cpu = 0; cpu < present; ++cpu) {
+      if (CpuOnline(kernel, CpuNumber(cpu))) online_[cpus_++] = cpu;
+    }
+  }
 
   Kernel& kernel() { return kernel_; }
 
-  // Thread context. `spec` gives name, index, CPU and priority; the rest of it is set here.
+  // The CPUs that were online when the crew was made: how many, at least one, and the i-th of them,
+  // from the first again where these end. Bound threads go there: where a CPU has not come up,
+  // its thread would never run, and the crew would wait for it for ever.
+  uint32_t cpus() const { return cpus_; }
+  uint32_t cpu(uint32_t i) const { return online_[i % cpus_]; }
+
+  // Thread context. `spec` gives name, index, CPU and priority; the rest of it is set here. A CPU
+  // that it names is online.
   void Spawn(CrewMember& member, ThreadSpec spec) {
+    SIPI_ASSERT(spec.cpu == Thread::kAnyCpu || CpuOnline(kernel_, CpuNumber(spec.cpu)));
     member.crew = this;
     member.index = spec.index;
     spec.function = &Crew::Main;
@@ -55,6 +70,8 @@ class Crew {
   }
 
   Kernel& kernel_;
+  uint32_t* online_ = nullptr;
+  uint32_t cpus_ = 0;
   platform::Atomic<uint32_t> present_{0};
   platform::Atomic<uint32_t> stop_{0};
   Completion started_;

@@ -20,7 +20,10 @@ using abi::kScaleAsyncMax;
 
 // Where one writer is slow, the others do not go on for ever: their rings are not endless.
 constexpr uint32_t kMeasurementsFactor = 4;
-constexpr uint32_t kReadsPerLook = 64;
+constexpr uint32_t kReadsPerLook = 256;
+// Between them a reader keeps its CPU busy otherwise. Sections alone would take no time at all on a
+// machine whose time passes by what is waited for and what CPUs share: there it would never end.
+constexpr uint32_t kReaderPauseUs = 5;
 
 struct Scale {
   Kernel* kernel = nullptr;
@@ -115,6 +118,7 @@ void Read(CrewMember& member) {
       std::atomic_signal_fence(std::memory_order_seq_cst);
       rcu::ReadUnlock();
     }
+    platform::DelayUs(kReaderPauseUs);
     CondResched();
   }
 }
@@ -131,20 +135,22 @@ Member& MakeMember(Scale& scale, void (*run)(CrewMember&)) {
 void RunRcuScale(Kernel& kernel) {
   Scale& scale = *AllocateArray<Scale>(kernel, 1);
   scale.kernel = &kernel;
-  const uint32_t cpus = kernel.params->cpu_count;
-  scale.writers = abi::WritersOf(scale.knobs().writers, cpus);
   scale.wanted = scale.knobs().measurements != 0 ? scale.knobs().measurements : 1;
   Crew& readers = MakeCrew(kernel);
   for (uint32_t i = 0; i < scale.knobs().readers; ++i) {
-    readers.Spawn(MakeMember(scale, Read), {.name = "rcu_scale_rd/%", .index = i, .cpu = i % cpus});
+    readers.Spawn(MakeMember(scale, Read),
+                  {.name = "rcu_scale_rd/%", .index = i, .cpu = readers.cpu(i)});
   }
   Crew& writers = MakeCrew(kernel);
+  // One on a CPU, whose events are its own; those that have none do not start.
+  const uint32_t asked = abi::WritersOf(scale.knobs().writers, writers.cpus());
+  scale.writers = asked < writers.cpus() ? asked : writers.cpus();
   for (uint32_t i = 0; i < scale.writers; ++i) {
     Member& writer = MakeMember(scale, Write);
     if (scale.knobs().async != 0) writer.heads = AllocateArray<AsyncHead>(kernel, kScaleAsyncMax);
     writers.Spawn(
         writer,
-        {.name = "rcu_scale_wr/%", .index = i, .cpu = i % cpus, .priority = Priority::kFifo});
+        {.name = "rcu_scale_wr/%", .index = i, .cpu = writers.cpu(i), .priority = Priority::kFifo});
   }
   writers.Start();
   writers.Join();

@@ -56,16 +56,15 @@ void Read(CrewMember& member) {
 
 void RunRefScale(Kernel& kernel) {
   const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
-  const uint32_t cpus = kernel.params->cpu_count;
   Ref& ref = *AllocateArray<Ref>(kernel, 1);
   ref.kernel = &kernel;
-  ref.readers = abi::RefReaders(knobs.readers, cpus);
   Crew& crew = MakeCrew(kernel);
+  ref.readers = abi::RefReaders(knobs.readers, crew.cpus());
   auto* readers = AllocateArray<Reader>(kernel, ref.readers);
   for (uint32_t i = 0; i < ref.readers; ++i) {
     readers[i].ref = &ref;
     readers[i].body = Read;
-    crew.Spawn(readers[i], {.name = "ref_scale/%", .index = i, .cpu = i % cpus});
+    crew.Spawn(readers[i], {.name = "ref_scale/%", .index = i, .cpu = crew.cpu(i)});
   }
   for (uint32_t run = 1; run <= knobs.rounds; ++run) {
     ref.left.Store(ref.readers, std::memory_order_seq_cst);

@@ -23,7 +23,8 @@ void SpawnBusy(Kernel& kernel, Crew& crew) {
   const uint32_t count = kernel.params->scenario_knobs.kernel_busy;
   auto* members = AllocateArray<CrewMember>(kernel, count);
   uint32_t made = 0;
-  for (uint32_t cpu = 1; cpu < kernel.params->cpu_count && made < count; ++cpu) {
+  for (uint32_t i = 1; i < crew.cpus() && made < count; ++i) {
+    const uint32_t cpu = crew.cpu(i);
     if (kernel.entry(CpuNumber(cpu)).thread != 0) continue;
     members[made].body = KeepBusy;
     crew.Spawn(members[made], {.name = "busy/%", .index = cpu, .cpu = cpu});

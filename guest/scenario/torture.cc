@@ -1,7 +1,8 @@
 // Torture's beginning and end: makes the threads, lets them run for as long as is asked for, waits
 // for them and sums up.
 //
-// Checks: every callback that was queued has run, and grace periods of both kinds have ended.
+// Checks: every callback that was queued has run, and grace periods of both kinds have ended, or
+// normal ones only where rcu_normal forbids the others.
 #include "guest/scenario/torture.h"
 
 #include "guest/kernel/sched/time.h"
@@ -36,11 +37,13 @@ void AddTallies(Torture& torture, abi::TortureCounters& sum) {
   }
 }
 
-void CheckEnd(abi::TortureCounters& sum, Tally& tally) {
+void CheckEnd(Kernel& kernel, abi::TortureCounters& sum, Tally& tally) {
   using abi::TortureCheck;
   if (sum.callbacks_queued != sum.callbacks_run) Fail(tally, TortureCheck::kLostCallback);
   if (sum.gp_seq_end <= sum.gp_seq_begin) Fail(tally, TortureCheck::kGpHang);
-  if (sum.exp_seq_end <= sum.exp_seq_begin) Fail(tally, TortureCheck::kGpHang);
+  if (!rcu::GpIsNormal(kernel) && sum.exp_seq_end <= sum.exp_seq_begin) {
+    Fail(tally, TortureCheck::kExpGpHang);
+  }
   Add(sum, tally.counts);
 }
 
@@ -63,6 +66,7 @@ Torture& Make(Kernel& kernel) {
 void Fail(Tally& tally, abi::TortureCheck check) {
   using abi::TortureCheck;
   ++tally.counts.failures;
+  ++tally.counts.failures_by_check[static_cast<uint32_t>(check)];
   if (check == TortureCheck::kOrder) ++tally.counts.order_failures;
   if (check == TortureCheck::kNesting) ++tally.counts.nesting_failures;
   if (check == TortureCheck::kCookieInReader || check == TortureCheck::kCookieNotDone ||
@@ -121,7 +125,7 @@ void RunTorture(Kernel& kernel) {
   sum.exp_seq_end = ExpeditedGps(kernel);
   AddTallies(torture, sum);
   Tally& tally = *AllocateArray<Tally>(kernel, 1);
-  CheckEnd(sum, tally);
+  CheckEnd(kernel, sum, tally);
 }
 
 }  // namespace sipi

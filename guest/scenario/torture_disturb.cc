@@ -9,40 +9,49 @@ namespace {
 
 constexpr uint32_t kStream = 0x50000;
 
-bool Online(Torture& torture, CpuNumber cpu) {
-  return platform::AtomicRef<uint32_t>(torture.kernel->slot(cpu).online)
-             .Load(std::memory_order_seq_cst) != 0;
-}
+// Takes off and on what was online when it began, without the boot CPU. What has failed to go or to
+// come is left alone from then on: each try would cost a time-out, and `tried` less `ok` is how
+// many CPUs have failed.
+struct OnOffer : Actor {
+  uint32_t* cpus = nullptr;  // [left]
+  uint32_t left = 0;
+};
 
-void TakeDown(Actor& self, CpuNumber cpu) {
+bool TakeDown(Actor& self, CpuNumber cpu) {
   ++self.tally.counts.offline_tried;
   if (CpuDown(*self.torture->kernel, cpu, abi::CpuhpState::kOffline) == Error::kNone) {
     ++self.tally.counts.offline_ok;
-  } else {
-    Fail(self.tally, abi::TortureCheck::kHotplug);
+    return true;
   }
+  Fail(self.tally, abi::TortureCheck::kHotplug);
+  return false;
 }
 
-void BringUp(Actor& self, CpuNumber cpu) {
+bool BringUp(Actor& self, CpuNumber cpu) {
   ++self.tally.counts.online_tried;
   if (CpuUp(*self.torture->kernel, cpu, abi::CpuhpState::kOnline) == Error::kNone) {
     ++self.tally.counts.online_ok;
-  } else {
-    Fail(self.tally, abi::TortureCheck::kHotplug);
+    return true;
   }
+  Fail(self.tally, abi::TortureCheck::kHotplug);
+  return false;
 }
 
 void OnOff(CrewMember& member) {
-  auto& self = static_cast<Actor&>(member);
+  auto& self = static_cast<OnOffer&>(member);
   Torture& torture = *self.torture;
-  while (!torture.stopping()) {
+  Kernel& kernel = *torture.kernel;
+  while (!torture.stopping() && self.left != 0) {
     RandomSleep(self, 5000);
-    const CpuNumber cpu(1 + self.random.Below(torture.cpus - 1));
-    Online(torture, cpu) ? TakeDown(self, cpu) : BringUp(self, cpu);
+    uint32_t& place = self.cpus[self.random.Below(self.left)];
+    const CpuNumber cpu(place);
+    const bool ok = CpuOnline(kernel, cpu) ? TakeDown(self, cpu) : BringUp(self, cpu);
+    if (!ok) place = self.cpus[--self.left];
   }
   // As it was.
-  for (uint32_t i = 1; i < torture.cpus; ++i) {
-    if (!Online(torture, CpuNumber(i))) BringUp(self, CpuNumber(i));
+  for (uint32_t i = 0; i < self.left; ++i) {
+    const CpuNumber cpu(self.cpus[i]);
+    if (!CpuOnline(kernel, cpu)) (void)BringUp(self, cpu);
   }
 }
 
@@ -58,8 +67,12 @@ void Preempt(CrewMember& member) {
 }  // namespace
 
 void SpawnOnOff(Torture& torture) {
-  if (torture.kernel->params->scenario_knobs.onoff == 0 || torture.cpus < 2) return;
-  torture.crew->Spawn(MakeActor(torture, kStream, OnOff), {.name = "torture_onoff"});
+  const Crew& crew = *torture.crew;
+  if (torture.kernel->params->scenario_knobs.onoff == 0 || crew.cpus() < 2) return;
+  auto& actor = MakeActor<OnOffer>(torture, kStream, OnOff);
+  actor.cpus = AllocateArray<uint32_t>(*torture.kernel, crew.cpus() - 1);
+  for (uint32_t i = 1; i < crew.cpus(); ++i) actor.cpus[actor.left++] = crew.cpu(i);
+  torture.crew->Spawn(actor, {.name = "torture_onoff"});
 }
 
 void SpawnPreempter(Torture& torture) {

@@ -192,6 +192,47 @@ TEST_P(OnEachMachine, CallRcuRunsEveryCallbackOnce) {
   }
 }
 
+// Each scenario does what it can on the CPUs that are online, names the one that is not, and says
+// by its status that something is missing.
+TEST_P(OnEachMachine, WithACpuMissingTheScenarioIsPartial) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"rcu", "scale", "--measurements=5", "--readers=3"},
+      {"rcu", "ref", "--rounds=2", "--readers=3"},
+      {"rcu", "callrcu", "--callbacks=50", "--seconds=1", "--pinning=at-start"},
+      {"rcu", "torture", "--seconds=1"},
+      {"run", "--scenario=hotplug"},
+      {"run", "--scenario=hotplug", "--hotplug-cpu=1"}};
+  for (std::vector<std::string> command : commands) {
+    const std::string name = command[0] + " " + command[1];
+    for (const char* flag : {"--cpus=3", "--fault=no-start@1", "--handshake-timeout-ms=200"}) {
+      command.emplace_back(flag);
+    }
+    command.push_back(Machine());
+    const Finished finished = Sipi(command, {.timeout_s = 60});
+    EXPECT_EQ(finished.status, 3) << name << finished.out << finished.err;
+    EXPECT_NE(finished.out.find("CPU 1 "), std::string::npos) << name << finished.out;
+  }
+}
+
+// Siblings that were not asked for are not missing.
+TEST_P(OnEachMachine, WithSmtOffTheScenarioIsWhole) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"rcu", "scale", "--measurements=5", "--readers=4"},
+      {"rcu", "ref", "--rounds=2"},
+      {"rcu", "callrcu", "--callbacks=50", "--seconds=1", "--pinning=at-start"},
+      {"rcu", "torture", "--seconds=1"},
+      {"run", "--scenario=hotplug"}};
+  for (std::vector<std::string> command : commands) {
+    const std::string name = command[0] + " " + command[1];
+    for (const char* flag : {"--cpus=4", "--topology=threads=2", "--smt=off"}) {
+      command.emplace_back(flag);
+    }
+    command.push_back(Machine());
+    const Finished finished = Sipi(command, {.timeout_s = 60});
+    EXPECT_EQ(finished.status, 0) << name << finished.out << finished.err;
+  }
+}
+
 TEST(Services, ASimulatedRunCanBeRepeatedExactly) {
   std::string files[2];
   for (std::string& file : files) {

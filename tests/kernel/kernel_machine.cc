@@ -89,7 +89,6 @@ void PutTables(const KernelOptions& options, abi::BootParams& params) {
   };
   params.cpu_count = options.cpus;
   params.cpu_table_offset = take(options.cpus * sizeof(abi::CpuEntry));
-  params.order_count = options.cpus - 1;
   params.order_offset = take(options.cpus * sizeof(uint32_t));
   params.apic_hash_bits = static_cast<uint32_t>(std::bit_width(2 * options.cpus - 1));
   const uint32_t slots = 1u << params.apic_hash_bits;
@@ -106,7 +105,8 @@ void PutTables(const KernelOptions& options, abi::BootParams& params) {
     if (options.cpus_per_node != 0) {
       cpus[cpu].node = static_cast<uint16_t>(cpu / options.cpus_per_node);
     }
-    if (cpu != 0) order[cpu - 1] = cpu;
+    const bool wanted = options.smt || cpus[cpu].thread == 0;
+    if (cpu != 0 && wanted) order[params.order_count++] = cpu;
     uint32_t slot = (cpu * abi::kApicHashMultiplier) >> (32 - params.apic_hash_bits);
     while (hash[slot].cpu != abi::kNoCpu) slot = (slot + 1) % slots;
     hash[slot] = {cpu, cpu};

@@ -37,6 +37,7 @@ namespace sipi {
 struct KernelOptions {
   uint32_t cpus = 2;
   uint32_t threads_per_core = 1;  // CPU n is thread n % threads_per_core of its core
+  bool smt = true;                // false: only thread 0 of each core is brought up
   uint32_t cpus_per_node = 0;     // CPU n is of node n / cpus_per_node; 0: one node
   uint64_t seed = 1;
   abi::KernelKnobs kernel = {};  // services is set

@@ -185,5 +185,23 @@ TEST(Smt, AMachineWithoutSiblingsHasNothingToSwitch) {
   });
 }
 
+// Linux's nosmt: what boot left out stays out until SMT control lets it come.
+TEST(Smt, SiblingsThatBootLeftOutMayNotCome) {
+  KernelOptions options;
+  options.cpus = 6;
+  options.threads_per_core = 3;
+  options.smt = false;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    EXPECT_EQ(SmtControl(kernel), SmtState::kOff);
+    EXPECT_EQ(OnlineCpus(kernel), 2u);
+    EXPECT_EQ(CpuUp(kernel, CpuNumber(1), abi::CpuhpState::kOnline), Error::kNotBootable);
+    EXPECT_EQ(OnlineCpus(kernel), 2u);
+    EXPECT_TRUE(SmtSwitch(kernel, kAll, SmtApproach::kNone));
+    EXPECT_EQ(SmtControl(kernel), SmtState::kOn);
+    EXPECT_EQ(OnlineCpus(kernel), 6u);
+  });
+}
+
 }  // namespace
 }  // namespace sipi

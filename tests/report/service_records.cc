@@ -41,8 +41,12 @@ RunRecord SmtRun() {
   run.At(14'000, 0, TraceEvent::kSmtEnd, 2, 0);
   run.At(20'000, 0, TraceEvent::kSmtBegin, 1, kExpedite);
   for (int i = 0; i < 3; ++i) run.At(20'100 + i, 0, TraceEvent::kSyncEnd, 0, kExpedited);
+  Move(run, 20'200, 20'500, 1, CpuhpState::kOffline);
+  Move(run, 20'500, 20'800, 3, CpuhpState::kOffline);
   run.At(21'000, 0, TraceEvent::kSmtEnd, 1, 0);
-  run.At(22'000, 0, TraceEvent::kSmtBegin, 2, kExpedite).At(23'000, 0, TraceEvent::kSmtEnd, 2, 1);
+  run.At(22'000, 0, TraceEvent::kSmtBegin, 2, kExpedite);
+  Move(run, 22'100, 22'400, 1, CpuhpState::kOnline);
+  run.At(23'000, 0, TraceEvent::kSmtEnd, 2, 1);
   run.record().services = Services(abi::Scenario::kSmt);
   run.record().services->knobs.approaches = 3;
   return run.Take();

@@ -7,7 +7,8 @@ namespace sipi {
 
 // Four CPUs, two threads a core; approaches none and expedite, one round. none: off in 8 ms with
 // three normal grace periods, two CPUs, the lock held for 3 and for 2 ms; on in 4 ms, one wait that
-// needed none. expedite: off in 1 ms with three expedited ones; on in 1 ms, one CPU failed.
+// needed none. expedite: off in 1 ms with three expedited ones, two CPUs; on in 1 ms, one CPU came
+// and one failed.
 RunRecord SmtRun();
 
 // Two writers on CPUs 0 and 1, two measurements asked for. Grace periods end at 15, 30, 40 and

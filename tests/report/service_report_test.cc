@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/report/service_records.h"
 #include "vmm/report/rcu_report.h"
@@ -32,6 +33,18 @@ TEST(SmtReport, RowsHaveRatiosToNone) {
   EXPECT_EQ(rows[0].off.longest_hold_ns, 3'000'000);
   EXPECT_TRUE(rows[0].whole());
   EXPECT_FALSE(rows[1].whole());
+}
+
+// A switch in which no CPU went is no measure of another.
+TEST(SmtReport, WithoutCpusThatGoThereIsNoRatio) {
+  for (const size_t idle : {size_t{0}, size_t{2}}) {
+    std::vector<SmtSwitch> switches = SmtSwitches(SmtRun());
+    for (SmtSwitch& each : switches) each.operations = 1;
+    switches[idle].operations = 0;
+    const std::vector<SmtRow> rows = SmtRows(switches);
+    EXPECT_FALSE(rows[1].off.ratio.has_value()) << idle;
+    EXPECT_TRUE(rows[1].on.ratio.has_value()) << idle;
+  }
 }
 
 TEST(SmtReport, WithoutNoneThereIsNoRatio) {
@@ -195,6 +208,7 @@ TEST(TortureReport, EachKindOfFailureFails) {
       [](RunRecord& r) { r.services->counters.freed[0] = 0; },
       [](RunRecord& r) { r.services->counters.gp_seq_end = r.services->counters.gp_seq_begin; },
       [](RunRecord& r) { r.services->counters.failures = 1; },
+      [](RunRecord& r) { r.services->counters.failures_by_check[2] = 1; },
       [](RunRecord& r) { r.outcome = Outcome::kAllHalted; },
   };
   for (size_t i = 0; i < std::size(breaks); ++i) {
@@ -205,6 +219,31 @@ TEST(TortureReport, EachKindOfFailureFails) {
     EXPECT_EQ(json::parse(TortureJson(record))["result"], "FAILURE") << i;
   }
   EXPECT_EQ(json::parse(TortureJson(TortureRun()))["result"], "SUCCESS");
+}
+
+// Whatever check it is, text and file say which.
+TEST(TortureReport, EachFailedCheckIsNamed) {
+  std::set<std::string> names;
+  for (uint32_t i = 1; i < abi::kTortureChecks; ++i) {
+    RunRecord record = TortureRun();
+    record.services->counters.failures = 3;
+    record.services->counters.failures_by_check[i] = 3;
+    const std::string name = Name(static_cast<abi::TortureCheck>(i));
+    EXPECT_NE(name, "?") << i;
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_THAT(TortureText(record), HasSubstr("!!! failed checks: " + name + " 3\n"));
+    EXPECT_EQ(json::parse(TortureJson(record))["failed_checks"], json({{name, 3}}));
+  }
+  EXPECT_EQ(json::parse(TortureJson(TortureRun()))["failed_checks"], json::object());
+}
+
+// Tries that worked are no CPUs that failed.
+TEST(TortureReport, CountsTheCpusThatFailedToGoOrCome) {
+  RunRecord record = TortureRun();
+  record.services->counters.online_tried = 12;
+  record.services->counters.online_ok = 11;
+  EXPECT_THAT(TortureText(record),
+              HasSubstr("!!! 1 CPU did not come online (11 of 12 tries did it)\n"));
 }
 
 // --- the trace

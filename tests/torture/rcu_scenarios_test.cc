@@ -62,6 +62,15 @@ TEST(RcuScale, FewerWritersThanCpus) {
   ExpectWindows(RunScenario(options, RunRcuScale), 2, 20);
 }
 
+// As many as the flags let one ask for share the CPUs with the writers.
+TEST(RcuScale, EndsHoweverManyRead) {
+  for (const uint32_t readers : {2u, 128u}) {
+    KernelOptions options = ScaleOptions(2);
+    options.scenario.readers = readers;
+    ExpectWindows(RunScenario(options, RunRcuScale), 2, 20);
+  }
+}
+
 TEST(RcuScale, ExpeditedIsServedByExpeditedGracePeriods) {
   KernelOptions options = ScaleOptions(4);
   options.scenario.expedited = 1;
@@ -271,6 +280,90 @@ TEST(SmtScenario, ABusyCpuHoldsUpNonPreemptibleGracePeriodsOnly) {
       EXPECT_GT(SmtTicks(run), kWaits * kPatienceTicks);
     }
   }
+}
+
+// CPU 3 of 5 does not come up.
+void MakeAHole(KernelOptions& options) {
+  options.cpus = 5;
+  options.strategy = sequence::StrategyId::kSerial;
+  options.fault = {.kind = abi::Fault::kFailStep, .cpu = 3, .value = 58};
+}
+
+// Three cores with two threads each, of which only the first is brought up.
+void LeaveSiblingsOut(KernelOptions& options) {
+  options.cpus = 6;
+  options.threads_per_core = 2;
+  options.smt = false;
+}
+
+constexpr void (*kMissing[])(KernelOptions&) = {MakeAHole, LeaveSiblingsOut};
+
+// What is bound to a CPU that is not there would never run: each scenario ends, and does what it
+// can on the CPUs that are online.
+TEST(MissingCpus, RcuScaleMeasuresOnTheOthers) {
+  for (const auto make : kMissing) {
+    for (const uint32_t writers : {0u, 2u, 5u}) {
+      KernelOptions options = ScaleOptions(4);
+      make(options);
+      options.scenario.measurements = 5;
+      options.scenario.writers = writers;
+      options.scenario.readers = 6;
+      const ScenarioRun run = RunScenario(options, RunRcuScale);
+      ASSERT_TRUE(run.ok) << run.end;
+      const uint32_t expected = writers == 2 ? 2 : run.cpus_online;
+      EXPECT_EQ(run.Count(TraceEvent::kScaleEnd), expected);
+      uint32_t measured = 0;
+      for (uint32_t cpu = 0; cpu < options.cpus; ++cpu) {
+        const Window window = WindowOf(run, cpu);
+        if (window.begin == 0) continue;
+        EXPECT_GE(window.measurements, 5u) << "CPU " << cpu;
+        ++measured;
+      }
+      EXPECT_EQ(measured, expected) << "a CPU each";
+    }
+  }
+}
+
+TEST(MissingCpus, RefScaleHasItsReadersOnTheOthers) {
+  for (const auto make : kMissing) {
+    for (const uint32_t readers : {0u, 1u, 6u}) {
+      KernelOptions options;
+      make(options);
+      options.scenario.rounds = 3;
+      options.scenario.readers = readers;
+      const ScenarioRun run = RunScenario(options, RunRefScale);
+      ASSERT_TRUE(run.ok) << run.end;
+      EXPECT_EQ(run.Count(TraceEvent::kRefPoint), 3u);
+    }
+  }
+}
+
+TEST(MissingCpus, CallRcuQueuesOnTheOthers) {
+  for (const auto make : kMissing) {
+    for (const auto pinning : {abi::WorkerPinning::kLazy, abi::WorkerPinning::kAtStart}) {
+      KernelOptions options = CallRcuOptions(pinning);
+      make(options);
+      const ScenarioRun run = RunScenario(options, RunCallRcu);
+      ASSERT_TRUE(run.ok) << run.end;
+      EXPECT_GE(run.counters.callbacks_queued, uint64_t{500} * run.cpus_online);
+      EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
+      EXPECT_EQ(run.Count(TraceEvent::kScaleEnd), run.cpus_online);
+    }
+  }
+}
+
+// The busy threads of primaries that are not there have no CPU to keep busy.
+TEST(MissingCpus, SmtSwitchesWithTheOthers) {
+  KernelOptions options;
+  options.cpus = 8;
+  options.threads_per_core = 2;
+  options.strategy = sequence::StrategyId::kSerial;
+  options.fault = {.kind = abi::Fault::kFailStep, .cpu = 2, .value = 58};
+  options.scenario.approaches = 1;
+  options.scenario.kernel_busy = 3;
+  const ScenarioRun run = RunScenario(options, RunSmt);
+  ASSERT_TRUE(run.ok) << run.end;
+  EXPECT_EQ(run.Count(TraceEvent::kSmtEnd), 2u);
 }
 
 }  // namespace

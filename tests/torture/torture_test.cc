@@ -3,6 +3,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "guest/kernel/hotplug/state.h"
 #include "tests/torture/scenario_run.h"
 
 namespace sipi {
@@ -144,6 +145,82 @@ TEST(Torture, AThousandOperationsOfHotplugLoseNoCallback) {
   EXPECT_GE(run.counters.offline_ok + run.counters.online_ok, 1000u);
   EXPECT_EQ(run.counters.offline_ok, run.counters.offline_tried);
   EXPECT_EQ(run.counters.online_ok, run.counters.online_tried);
+}
+
+uint64_t FailuresOf(const ScenarioRun& run, abi::TortureCheck check) {
+  return run.counters.failures_by_check[static_cast<uint32_t>(check)];
+}
+
+// rcu_normal forbids expedited grace periods, whoever asks for them; rcu_expedited makes those that
+// threads wait for expedited, and callbacks still wait for normal ones.
+TEST(Torture, FindsNothingWhereOneKindOfGracePeriodIsPreferred) {
+  for (const bool normal : {true, false}) {
+    KernelOptions options;
+    options.cpus = 3;
+    options.kernel.rcu_normal = normal ? 1 : 0;
+    options.kernel.rcu_expedited = 1;  // rcu_normal wins
+    options.scenario.duration_ms = 200;
+    const ScenarioRun run = RunScenario(options, RunTorture);
+    EXPECT_TRUE(run.ok) << run.end;
+    EXPECT_EQ(run.counters.failures, 0u)
+        << "checks" << run.Values(abi::TraceEvent::kTortureFailure);
+    EXPECT_EQ(run.counters.exp_seq_end == run.counters.exp_seq_begin, normal);
+    EXPECT_GT(run.counters.gp_seq_end, run.counters.gp_seq_begin);
+  }
+}
+
+TEST(Torture, SiblingsThatBootLeftOutStayOff) {
+  KernelOptions options;
+  options.cpus = 6;
+  options.threads_per_core = 2;
+  options.smt = false;
+  options.scenario.duration_ms = 200;
+  const ScenarioRun run = RunScenario(options, RunTorture);
+  ExpectSuccess(run);
+  ExpectBusy(run);
+  EXPECT_GT(run.counters.offline_ok, 0u);
+  EXPECT_EQ(run.cpus_online, 3u);
+}
+
+// A CPU that boot could not bring up would cost a time-out at each try.
+TEST(Torture, ACpuThatIsNotThereIsLeftAlone) {
+  KernelOptions options;
+  options.cpus = 5;
+  options.strategy = sequence::StrategyId::kSerial;
+  options.fault = {.kind = abi::Fault::kFailStep, .cpu = 3, .value = 58};
+  options.scenario.duration_ms = 200;
+  const ScenarioRun run = RunScenario(options, RunTorture);
+  ExpectSuccess(run);
+  EXPECT_GT(run.counters.offline_ok, 0u);
+  EXPECT_EQ(run.counters.online_ok, run.counters.online_tried);
+  EXPECT_EQ(run.cpus_online, 4u);
+}
+
+// Each try of CPU 2 fails: there is one, and the others go on.
+TEST(Torture, ACpuThatHasFailedIsNotTriedAgain) {
+  KernelOptions options;
+  options.cpus = 3;
+  options.scenario.duration_ms = 500;
+  const ScenarioRun run = RunScenario(options, [](Kernel& kernel) {
+    HotplugOf(kernel, CpuNumber(2)).fail = 188;
+    HotplugOf(kernel, CpuNumber(2)).fail_always = true;
+    RunTorture(kernel);
+  });
+  EXPECT_TRUE(run.ok) << run.end;
+  EXPECT_EQ(run.counters.offline_tried - run.counters.offline_ok, 1u);
+  EXPECT_GT(run.counters.offline_ok, 5u);
+  EXPECT_EQ(run.counters.failures, 1u);
+  EXPECT_EQ(FailuresOf(run, abi::TortureCheck::kHotplug), 1u);
+}
+
+// As many threads as the flags let one ask for: on the heap that goes with them (NeedsOf).
+TEST(Torture, ManyThreads) {
+  KernelOptions options;
+  options.cpus = 2;
+  options.scenario.readers = 128;
+  options.scenario.writers = 128;
+  options.scenario.duration_ms = 50;
+  ExpectSuccess(RunScenario(options, RunTorture));
 }
 
 }  // namespace

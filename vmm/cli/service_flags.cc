@@ -227,6 +227,11 @@ uint64_t MostThreads(const RunConfig& config) {
   return std::max(cpus, std::min(kPerCpu * cpus, kInAll));
 }
 
+// But for those that --smt=off leaves out.
+uint32_t WantedCpus(const RunConfig& config) {
+  return static_cast<uint32_t>(config.order.size()) + 1;
+}
+
 absl::Status SetWriters(const RawServices& raw, uint64_t max, RunConfig& config) {
   abi::ScenarioKnobs& knobs = config.scenario_knobs;
   RETURN_IF_ERROR(SetNumber("--writers", raw.writers, 1, max, knobs.writers));
@@ -254,7 +259,7 @@ absl::Status SetTorture(const RawServices& raw, RunConfig& config) {
     knobs.onoff = 0;
   }
   RETURN_IF_ERROR(SetWriters(raw, MostThreads(config), config));
-  knobs.readers = abi::TortureReaders(knobs.readers, config.cpus);
+  knobs.readers = abi::TortureReaders(knobs.readers, WantedCpus(config));
   knobs.writers = abi::TortureFakeWriters(knobs.writers);
   return absl::OkStatus();
 }
@@ -277,19 +282,19 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
       }
       RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
       RETURN_IF_ERROR(SetWriters(raw, config.cpus, config));
-      knobs.writers = abi::WritersOf(knobs.writers, config.cpus);
+      knobs.writers = abi::WritersOf(knobs.writers, WantedCpus(config));
       return absl::OkStatus();
     case ServiceUse::kRcuRef:
       config.scenario = abi::Scenario::kRefScale;
       knobs.rounds = 30;
       RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, 1'000, knobs.rounds));
       RETURN_IF_ERROR(SetWriters(raw, config.cpus, config));
-      knobs.readers = abi::RefReaders(knobs.readers, config.cpus);
+      knobs.readers = abi::RefReaders(knobs.readers, WantedCpus(config));
       return absl::OkStatus();
     case ServiceUse::kCallRcu:
       config.scenario = abi::Scenario::kCallRcu;
       knobs.measurements = 10'000;
-      knobs.writers = abi::WritersOf(0, config.cpus);
+      knobs.writers = abi::WritersOf(0, WantedCpus(config));
       RETURN_IF_ERROR(SetSeconds(raw, 10, knobs));
       knobs.queue_ms = knobs.duration_ms / 2;
       return SetNumber("--callbacks", raw.callbacks, 1, 1'000'000, knobs.measurements);

@@ -1,5 +1,6 @@
 #include "vmm/machine/diagnosis.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -87,10 +88,16 @@ std::string GuestExitText(const RunEnd& end, const abi::ResultPage& result) {
   }
 }
 
+bool IsMissing(const CpuFinal& cpu) { return cpu.wanted && !cpu.online; }
+
+// Counted one by one: siblings that are left out may have come, and make up for nobody.
+uint32_t MissingCpus(const RunRecord& record) {
+  return static_cast<uint32_t>(std::count_if(record.cpus.begin(), record.cpus.end(), IsMissing));
+}
+
 std::string PartialText(const RunRecord& record) {
-  const auto missing = [](const CpuFinal& cpu) { return cpu.wanted && !cpu.online; };
-  return absl::StrCat(record.cpus_wanted - record.cpus_online, " of ", record.cpus_wanted,
-                      " CPUs are not online: ", ListCpus(record, missing));
+  return absl::StrCat(MissingCpus(record), " of ", record.cpus_wanted,
+                      " CPUs are not online: ", ListCpus(record, IsMissing));
 }
 
 }  // namespace
@@ -101,7 +108,7 @@ Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRec
       if (static_cast<abi::GuestStatus>(result.status) != abi::GuestStatus::kDone) {
         return Outcome::kGuestFault;
       }
-      return record.cpus_online == record.cpus_wanted ? Outcome::kComplete : Outcome::kPartial;
+      return MissingCpus(record) == 0 ? Outcome::kComplete : Outcome::kPartial;
     case EndKind::kAllHalted:
       return Outcome::kAllHalted;
     case EndKind::kTimeLimit:

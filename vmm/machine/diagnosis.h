@@ -10,7 +10,7 @@
 
 namespace sipi {
 
-// Uses record.cpus_online and cpus_wanted.
+// Uses record.cpus.
 Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRecord& record);
 
 // Empty if all went well. Uses record.outcome and record.cpus with what they were doing.

@@ -20,7 +20,7 @@ bool Expedited(const RunRecord& record) { return record.services->knobs.expedite
 bool Async(const RunRecord& record) { return record.services->knobs.async != 0; }
 
 uint32_t WritersAsked(const RunRecord& record) {
-  return abi::WritersOf(record.services->knobs.writers, record.cpus_offered);
+  return abi::WritersOf(record.services->knobs.writers, record.cpus_wanted);
 }
 
 // What a duration is one of, in the lines of rcuscale and of its script.

@@ -43,7 +43,9 @@ SmtFigures FiguresOf(const std::vector<SmtSwitch>& switches, abi::SmtApproach ap
   return figures;
 }
 
+// Of switches that had something to do.
 void SetRatio(const SmtFigures& baseline, SmtFigures& figures) {
+  if (baseline.operations == 0 || figures.operations == 0) return;
   if (!baseline.ns.has_value() || !figures.ns.has_value() || figures.ns->median == 0) return;
   figures.ratio =
       static_cast<double>(baseline.ns->median) / static_cast<double>(figures.ns->median);

@@ -22,7 +22,7 @@ struct SmtFigures {
   int64_t longest_hold_ns = 0;        // of all rounds
   uint32_t operations = 0;            // of all rounds: CPUs that went
   uint32_t failed = 0;                // of all rounds
-  // The median of approach `none` divided by this one's; absent without both.
+  // The median of approach `none` divided by this one's; absent unless CPUs went in both.
   std::optional<double> ratio;
 };
 

@@ -100,6 +100,31 @@ std::string CounterLines(const RunRecord& record) {
       "rcu-torture: expedite nesting failures: ", c.nesting_failures, "\n");
 }
 
+// How often each check has failed, of those that have; by name.
+std::vector<std::pair<const char*, uint64_t>> FailedChecks(const TortureCounters& counters) {
+  std::vector<std::pair<const char*, uint64_t>> failed;
+  for (uint32_t i = 0; i < std::size(counters.failures_by_check); ++i) {
+    const uint64_t count = counters.failures_by_check[i];
+    if (count != 0) failed.emplace_back(Name(static_cast<abi::TortureCheck>(i)), count);
+  }
+  return failed;
+}
+
+std::string FailedChecksText(const TortureCounters& counters) {
+  std::string text;
+  for (const auto& [name, count] : FailedChecks(counters)) {
+    absl::StrAppend(&text, text.empty() ? "failed checks: " : ", ", name, " ", count);
+  }
+  return text;
+}
+
+// No CPU fails twice (abi::TortureCounters).
+std::string CpusFailed(uint64_t tried, uint64_t ok, const char* what) {
+  const uint64_t failed = tried - ok;
+  return absl::StrCat(failed, failed == 1 ? " CPU" : " CPUs", " did not ", what, " (", ok, " of ",
+                      tried, " tries did it)");
+}
+
 }  // namespace
 
 std::vector<std::string> TortureFailures(const RunRecord& record) {
@@ -122,15 +147,17 @@ std::vector<std::string> TortureFailures(const RunRecord& record) {
   none(c.nesting_failures, "times the expedite nesting did not say what was asked for");
   none(c.barrier_failures, "barriers returned before all callbacks had run");
   none(c.flood_failures, "callback floods made no progress");
-  none(c.online_tried - c.online_ok, "CPUs did not come online");
-  none(c.offline_tried - c.offline_ok, "CPUs did not go offline");
+  require(c.online_tried == c.online_ok, CpusFailed(c.online_tried, c.online_ok, "come online"));
+  require(c.offline_tried == c.offline_ok, CpusFailed(c.offline_tried, c.offline_ok, "go offline"));
   require(c.callbacks_run == c.callbacks_queued,
           absl::StrCat(c.callbacks_queued, " callbacks were queued, ", c.callbacks_run, " ran"));
   require(c.reads > 0, "nothing was read");
   require(c.updates > 0, "nothing was updated");
   require(SumFrom(c.freed, 0) > 0, "no element was replaced");
   require(c.gp_seq_end != c.gp_seq_begin, "no normal grace period has ended");
-  if (failures.empty()) none(c.failures, "failures of other kinds");
+  const std::string checks = FailedChecksText(c);
+  require(checks.empty(), checks);
+  if (failures.empty()) none(c.failures, "failures that no check has named");
   return failures;
 }
 
@@ -174,6 +201,10 @@ std::string TortureJson(const RunRecord& record) {
   json.BeginArray();
   for (const std::string& failure : failures) json.String(failure);
   json.EndArray();
+  json.Key("failed_checks");
+  json.BeginObject();
+  for (const auto& [name, count] : FailedChecks(c)) json.Field(name, count);
+  json.EndObject();
   json.Line();
   WriteNumbers(json, "reader_pipe", c.pipe);
   WriteNumbers(json, "reader_batch", c.batch);

@@ -56,6 +56,41 @@ const char* Name(abi::HotplugSteps steps) {
   return steps == abi::HotplugSteps::kPseries ? "pseries" : "x86";
 }
 
+const char* Name(abi::TortureCheck check) {
+  using abi::TortureCheck;
+  switch (check) {
+    case TortureCheck::kNone:
+      break;
+    case TortureCheck::kShortGracePeriod:
+      return "short-grace-period";
+    case TortureCheck::kFreedElement:
+      return "freed-element";
+    case TortureCheck::kOrder:
+      return "order";
+    case TortureCheck::kCookieInReader:
+      return "cookie-in-reader";
+    case TortureCheck::kCookieNotDone:
+      return "cookie-not-done";
+    case TortureCheck::kTooManyCookies:
+      return "too-many-cookies";
+    case TortureCheck::kNesting:
+      return "expedite-nesting";
+    case TortureCheck::kBarrier:
+      return "barrier";
+    case TortureCheck::kFlood:
+      return "flood";
+    case TortureCheck::kLostCallback:
+      return "lost-callback";
+    case TortureCheck::kGpHang:
+      return "no-grace-period";
+    case TortureCheck::kHotplug:
+      return "hotplug";
+    case TortureCheck::kExpGpHang:
+      return "no-expedited-grace-period";
+  }
+  return "?";
+}
+
 const char* Name(abi::GracePeriodKind kind) {
   switch (kind) {
     case abi::GracePeriodKind::kNormal:

@@ -13,5 +13,7 @@ const char* Name(abi::Preemption preemption);  // "none", "voluntary", "full", "
 const char* Name(abi::RcuFlavour flavour);     // "non-preemptible", "preemptible"
 const char* Name(abi::HotplugSteps steps);     // "x86", "pseries"
 const char* Name(abi::GracePeriodKind kind);   // "normal", "expedited", "none"
+// "short-grace-period", "freed-element", "order" ...: kNone and what there is not: "?".
+const char* Name(abi::TortureCheck check);
 
 }  // namespace sipi

@@ -27,6 +27,16 @@ uint32_t ThreadsOfACore(Kernel& kernel) {
   return most + 1;
 }
 
+// SMT control as boot leaves it: siblings that nobody is to bring up may not come later, either.
+uint32_t ThreadsToBringUp(Kernel& kernel) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
+    const uint32_t thread = kernel.cpus[kernel.order[i]].thread;
+    if (thread > most) most = thread;
+  }
+  return most + 1;
+}
+
 uint32_t NodesOf(Kernel& kernel) {
   uint32_t last = 0;
   for (uint32_t cpu = 0; cpu < kernel.params->cpu_count; ++cpu) {
@@ -51,7 +61,7 @@ void HotplugInit(Kernel& kernel) {
   hotplug.cpus_lock.Init(kernel);
   hotplug.mem_lock.Init(kernel);
   hotplug.max_threads = ThreadsOfACore(kernel);
-  hotplug.allowed_threads = hotplug.max_threads;
+  hotplug.allowed_threads = ThreadsToBringUp(kernel);
   hotplug.steps = &kServiceSteps;
   kernel.hotplug = &hotplug;
   for (uint32_t cpu = 0; cpu < count; ++cpu) {
