@@ -321,8 +321,8 @@ void UndoWhatFailed(PerCpu& self) {
   for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
     const CpuNumber cpu(kernel.order[i]);
     const auto error = static_cast<Error>(kernel.slot(cpu).error);
-    const bool undone = CpuhpProgress(kernel, cpu, Section::kPrepare) == CpuhpState::kOffline;
-    if (error == Error::kNone || undone) continue;
+    if (error == Error::kNone) continue;
+    if (CpuhpProgress(kernel, cpu, Section::kPrepare) == CpuhpState::kOffline) continue;
     if (error == Error::kStepFailed) WaitDead(self, cpu);
     const SyncState state = SyncStateOf(kernel, cpu);
     const bool down = state == SyncState::kDead || state == SyncState::kShouldDie;

@@ -224,9 +224,9 @@ TEST_F(PayloadTest, WhatDoesNotFitSaysWhetherMoreMemoryHelps) {
   EXPECT_EQ(error_at(0xbfff'ffe0, 32), more);
   EXPECT_EQ(error_at(0x1'0000'0000, 32), more);
   const std::string nowhere = "no CPU has such addresses: link the image to other addresses";
-  EXPECT_EQ(error_at(0xffff'ffff'ffff'fff5, 10), nowhere);
+  EXPECT_EQ(error_at(0xffff'ffff'ffff'fff5, 32), nowhere);
   EXPECT_EQ(error_at(0x10'0000'0000'0000, 32), nowhere) << "the first behind 52 bits";
-  EXPECT_EQ(error_at(0xf'ffff'ffff'fff0, 17), nowhere);
+  EXPECT_EQ(error_at(0xf'ffff'ffff'ffe1, 32), nowhere);
 }
 
 TEST_F(PayloadTest, NoRoomForTheLoaderSaysWhatHelps) {
