@@ -143,9 +143,11 @@ TEST(RunJson, HundredThousandEventsComeBack) {
 TEST(RunJson, MalformedTextIsAnErrorThatNamesThePlace) {
   const std::string good = RunJson(SerialRun());
   EXPECT_EQ(ErrorOf("{\"schema\": nil}"),
-            "run.json: malformed JSON at byte 13; give a file that `sipi run --json` wrote");
+            "run.json: malformed JSON at line 1, column 13 (byte 13); give a file that `sipi run "
+            "--json` wrote");
   EXPECT_EQ(ErrorOf(""),
-            "run.json: malformed JSON at byte 1; give a file that `sipi run --json` wrote");
+            "run.json: malformed JSON at line 1, column 1 (byte 1); give a file that `sipi run "
+            "--json` wrote");
   EXPECT_EQ(ErrorOf("[]"), "run.json: the file is no object");
   EXPECT_EQ(ErrorOf("{}"), "run.json: the file has no \"schema\"");
   EXPECT_EQ(ErrorOf(Replaced(good, "sipi.run/1", "sipi.run/2")),

@@ -29,7 +29,7 @@ TEST(RunTable, NamesTheCpuThatIsMissingAndWhatItDid) {
   EXPECT_THAT(text, HasSubstr("partial: 2 of 3 CPUs online"));
   EXPECT_THAT(text, HasSubstr("CPU 2 did not report alive within 9 ms\n"));
   EXPECT_THAT(text, HasSubstr("CPU 2 (APIC ID 4) is not online: handshake should-die, state "
-                              "cpu:bringup, waiting for SIPI\n"));
+                              "cpu:bringup, gave no sign of life in time, waiting for SIPI\n"));
 }
 
 TEST(RunTable, ShortensALongListOfMissingCpus) {

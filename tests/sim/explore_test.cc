@@ -8,6 +8,7 @@
 #include "vmm/explore/campaign_merge.h"
 #include "vmm/explore/campaign_state.h"
 #include "vmm/explore/explorer.h"
+#include "vmm/explore/saved_case.h"
 
 namespace sipi {
 namespace {
@@ -190,6 +191,28 @@ TEST(Campaign, AFileThatIsNoStateIsRefused) {
   auto more = tree;
   more["done"] = 3'001;
   EXPECT_NE(StateError(more.dump()).find("\"done\" is more than"), std::string::npos);
+}
+
+TEST(SavedCase, ABadFileIsToldInWordsOfOurOwn) {
+  const std::string whole = SavedCaseJson({7, {}, {"schedule"}});
+  ASSERT_TRUE(ParseSavedCase(whole, "c.json").ok());
+  const auto error = [](const std::string& text) {
+    const std::string message(ParseSavedCase(text, "c.json").status().message());
+    EXPECT_EQ(message.rfind("c.json: ", 0), 0u) << message;
+    EXPECT_EQ(message.find("exception"), std::string::npos) << message;
+    return message;
+  };
+  EXPECT_NE(error("{\"seed\":").find("malformed JSON at line 1, column 9"), std::string::npos);
+  for (const char* text : {"", "[]", "1e999", "{\"schema\":\"sipi.explore/2\"}"}) error(text);
+  const auto tree = nlohmann::ordered_json::parse(whole);
+  for (const auto& [key, value] : tree.items()) {
+    auto wrong = tree;
+    wrong[key] = 1.5;
+    EXPECT_NE(error(wrong.dump()).find("\"" + key + "\""), std::string::npos);
+  }
+  auto wrong = tree;
+  wrong["left_out"] = {1};
+  error(wrong.dump());
 }
 
 StateFile ShardFile(const std::string& path, uint32_t shard, uint64_t done) {
