@@ -15,7 +15,7 @@
 namespace sipi {
 namespace {
 
-constexpr uint64_t kSchedules = 10'000;
+constexpr uint64_t kSchedules = 20'000;
 
 // Found by the walk of G8 below; a campaign seldom has what they need.
 bool NeedsTheWalk(const CanaryName& canary) { return canary.number == 103 || canary.number == 110; }
