@@ -94,7 +94,7 @@ TEST(ScaleReport, WhatIsMissingIsMarked) {
   EXPECT_THAT(ScaleText(few, false), HasSubstr("!!! rcu_scale_writer 0 has 2 measurements of 3"));
   EXPECT_FALSE(ScaleComplete(few, ScaleMeasurements(few, false)));
   RunRecord writers = ScaleRun();
-  writers.cpus_offered = 3;
+  writers.cpus_wanted = 3;
   EXPECT_THAT(ScaleText(writers, false), HasSubstr("!!! 1 writers have not started"));
   EXPECT_TRUE(ScaleComplete(ScaleRun(), ScaleMeasurements(ScaleRun(), false)));
   RecordBuilder none(2);
