@@ -74,6 +74,7 @@ const std::vector<IncludeRule>& IncludeRules() {
         "guest/abi/", "guest/sequence/", "apic/regs/"}},
       {"guest/platform/sim/", {"guest/", "apic/", "platform_impl.h"}},
       {"guest/platform/threads/", {"guest/", "apic/regs/", "platform_impl.h"}},
+      {"guest/platform/builtin_atomics.h", {"guest/platform/atomic_word.h"}},
       {"guest/platform/", {"guest/abi/", "guest/sequence/", "apic/regs/", "platform_impl.h"}},
       {"vmm/base/", {"vmm/base/"}},
       {"vmm/timeline/",
