@@ -16,11 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // their shadow memory needs terabytes of addresses
-#else
-constexpr bool kSanitized = false;
-#endif
+// Whether the build has sanitizers: their shadow memory needs terabytes of addresses.
+constexpr bool kSanitized = SIPI_SANITIZED;
 
 std::string FileWith(const std::string& name, const std::string& text) {
   const std::string path = TempPath(name);
