@@ -19,17 +19,17 @@ std::string FailureText(const RunRecord& record, const CpuFinal& cpu, WhichFailu
   const uint32_t error = first ? cpu.first_error : cpu.error;
   if (error != static_cast<uint32_t>(abi::GuestError::kStepFailed)) return GuestErrorName(error);
   // Of one try: the step that failed first. Those that fail after it do so because of it.
-  std::optional<uint32_t> step;
+  uint32_t step = 0;  // 0: none; offline is no step
   for (const Event& event : record.events) {
     if (event.target != cpu.cpu.value) continue;
     const bool tried_again =
         event.name == abi::TraceEvent::kRetry || event.name == abi::TraceEvent::kHotplugBegin;
-    if (tried_again && first && step) break;
-    if (tried_again) step.reset();
-    if (event.name == abi::TraceEvent::kStepFailed && !step) step = event.value;
+    if (tried_again && first && step != 0) break;
+    if (tried_again) step = 0;
+    if (event.name == abi::TraceEvent::kStepFailed && step == 0) step = event.value;
   }
-  if (!step) return GuestErrorName(error);
-  return absl::StrCat("cpuhp step ", abi::Name(static_cast<abi::CpuhpState>(*step)), " failed");
+  if (step == 0) return GuestErrorName(error);
+  return absl::StrCat("cpuhp step ", abi::Name(static_cast<abi::CpuhpState>(step)), " failed");
 }
 
 std::string LostEventsNote(uint64_t lost_events) {
