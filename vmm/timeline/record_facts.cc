@@ -1,6 +1,5 @@
 // Small facts that several reports tell of a record.
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "guest/abi/percpu.h"
