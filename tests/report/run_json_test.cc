@@ -153,7 +153,7 @@ TEST(RunJson, MalformedTextIsAnErrorThatNamesThePlace) {
   EXPECT_EQ(ErrorOf(Replaced(good, "sipi.run/1", "sipi.run/2")),
             "run.json: the file \"schema\" must be \"sipi.run/1\"");
   EXPECT_EQ(ErrorOf(Replaced(good, "\"cpus_offered\":3", "\"cpus_offered\":-3")),
-            "run.json: the file \"cpus_offered\" is out of range");
+            "run.json: the file \"cpus_offered\" is out of range: it is from 0 to 4294967295");
   EXPECT_EQ(ErrorOf(Replaced(good, "\"cpus_offered\":3", "\"cpus_offered\":4000000000")),
             "run.json: the file \"cpus_offered\" is above 65536");
   EXPECT_EQ(ErrorOf(Replaced(good, "{\"t_ns\":0,", "{\"t_ns\":\"0\",")),
@@ -161,7 +161,7 @@ TEST(RunJson, MalformedTextIsAnErrorThatNamesThePlace) {
   EXPECT_EQ(ErrorOf(Replaced(good, "\"name\":\"vm-created\"", "\"name\":\"vm-made\"")),
             "run.json: events[0] \"name\" is no event that this version knows: vm-made");
   EXPECT_EQ(ErrorOf(Replaced(good, "\"value\":1,", "\"value\":4294967296,")),
-            "run.json: events[4] \"value\" is out of range");
+            "run.json: events[4] \"value\" is out of range: it is from 0 to 4294967295");
   EXPECT_EQ(ErrorOf(Replaced(good, "\"outcome\":\"complete\"", "\"outcome\":\"great\"")),
             "run.json: the file \"outcome\" is unknown");
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "vmm/explore/campaign.h"
 #include "vmm/explore/campaign_merge.h"
 #include "vmm/explore/campaign_state.h"
@@ -188,9 +189,59 @@ TEST(Campaign, AFileThatIsNoStateIsRefused) {
     without[key] = 1.5;
     EXPECT_NE(StateError(without.dump()).find(named), std::string::npos);
   }
-  auto more = tree;
-  more["done"] = 3'001;
-  EXPECT_NE(StateError(more.dump()).find("\"done\" is more than"), std::string::npos);
+}
+
+// A file that somebody changed, or that was cut, is not believed.
+TEST(Campaign, AStatesNumbersHaveTheirRanges) {
+  CampaignPlan plan = SmallPlan();
+  CampaignState state = FreshState(plan);
+  state.failures.push_back({42, "as it was"});
+  const auto tree = nlohmann::ordered_json::parse(StateJson(state));
+  const auto expect = [&tree](const char* key, const nlohmann::ordered_json& value,
+                              const std::string& wanted) {
+    auto changed = tree;
+    changed[key] = value;
+    const std::string error = StateError(changed.dump());
+    EXPECT_NE(error.find(absl::StrCat("\"", key, "\" ", wanted)), std::string::npos) << error;
+  };
+  const std::string out = "is out of range: it is from ";
+  for (const auto& [key, range] :
+       std::vector<std::pair<const char*, std::string>>{{"done", "0 to 3000"},
+                                                        {"first_seed", "0 to 9223372036854775807"},
+                                                        {"schedules", "1 to 9223372036854775807"},
+                                                        {"shards", "1 to 1000000"},
+                                                        {"shard", "1 to 1"},
+                                                        {"cpus", "2 to 64"}}) {
+    expect(key, -1, out + range);
+    expect(key, ~uint64_t{0}, out + range);
+    expect(key, 1e300, "must be a whole number");
+  }
+  expect("done", 3'001, out + "0 to 3000");
+  expect("shards", 4'294'967'297, out + "1 to 1000000");
+  expect("shard", 4'294'967'297, out + "1 to 1");
+  expect("shard", 0, out + "1 to 1");
+  expect("cpus", -4'294'967'290, out + "2 to 64");
+  auto seed = tree;
+  seed["failures"][0]["seed"] = 3'001;
+  EXPECT_NE(StateError(seed.dump()).find("failures[0] \"seed\" " + out + "1 to 3000"),
+            std::string::npos);
+}
+
+TEST(SavedCase, NumbersHaveTheirRanges) {
+  const auto tree = nlohmann::ordered_json::parse(SavedCaseJson({7, {}, {"schedule"}}));
+  const auto error = [&tree](const char* key, const nlohmann::ordered_json& value) {
+    auto changed = tree;
+    changed[key] = value;
+    return std::string(ParseSavedCase(changed.dump(), "c.json").status().message());
+  };
+  const std::string cpus = "c.json: the file \"cpus\" is out of range: it is from 2 to 64";
+  EXPECT_EQ(error("cpus", -4'294'967'290), cpus);
+  EXPECT_EQ(error("cpus", 1), cpus);
+  EXPECT_EQ(error("cpus", 65), cpus);
+  EXPECT_EQ(error("cpus", 64), "");
+  EXPECT_EQ(error("seed", -1),
+            "c.json: the file \"seed\" is out of range: it is from 0 to 18446744073709551615");
+  EXPECT_EQ(error("seed", 1.9e300), "c.json: the file \"seed\" must be a whole number");
 }
 
 TEST(SavedCase, ABadFileIsToldInWordsOfOurOwn) {

@@ -32,6 +32,12 @@ class ObjectReader {
     if (const nlohmann::json* value = Find(key)) Convert(key, *value, out);
   }
 
+  // A required whole number from `min` to `max`.
+  template <class T>
+  void ReadWithin(const char* key, T& out, T min, T max) {
+    if (const nlohmann::json* value = Find(key)) ConvertWithin(key, *value, out, min, max);
+  }
+
   // A field that may be missing; `out` keeps its value then.
   template <class T>
   void ReadOptional(const char* key, T& out) {
@@ -89,12 +95,17 @@ class ObjectReader {
   template <class T>
   requires std::is_integral_v<T>
   void Convert(const char* key, const nlohmann::json& value, T& out) {
+    ConvertWithin(key, value, out, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+  }
+  template <class T>
+  void ConvertWithin(const char* key, const nlohmann::json& value, T& out, T min, T max) {
     if (!value.is_number_integer()) return FailAt(key, "must be a whole number");
-    constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<T>::max());
-    constexpr auto kMin = static_cast<int64_t>(std::numeric_limits<T>::min());
-    const bool fits =
-        value.is_number_unsigned() ? value.get<uint64_t>() <= kMax : value.get<int64_t>() >= kMin;
-    if (!fits) return FailAt(key, "is out of range");
+    const bool fits = value.is_number_unsigned()
+                          ? std::cmp_greater_equal(value.get<uint64_t>(), min) &&
+                                std::cmp_less_equal(value.get<uint64_t>(), max)
+                          : std::cmp_greater_equal(value.get<int64_t>(), min) &&
+                                std::cmp_less_equal(value.get<int64_t>(), max);
+    if (!fits) return FailAt(key, absl::StrCat("is out of range: it is from ", min, " to ", max));
     out = value.get<T>();
   }
 

@@ -85,6 +85,12 @@ int ReplaySeed(const ExploreFlags& flags) {
   return static_cast<int>(ExitCode::kError);
 }
 
+// What is wrong with a file is the user's; want of room is the host's.
+int SayCannotBegin(const absl::Status& status) {
+  Say(status);
+  return static_cast<int>(absl::IsResourceExhausted(status) ? ExitCode::kError : ExitCode::kUsage);
+}
+
 // The contents of the file that `flag` names. Errors name both, and keep their code.
 absl::StatusOr<std::string> ReadFlagsFile(const std::string& flag, const std::string& path) {
   absl::StatusOr<std::string> text = ReadTextFile(path, kMaxStateBytes);
@@ -111,9 +117,7 @@ int ReplayFile(const ExploreFlags& flags) {
   const absl::StatusOr<CaseReport> report =
       ReportOfFile(flags.replay_file, flags.plan.space.canary);
   if (report.ok()) return PrintReport(*report);
-  Say(report.status());
-  const bool no_room = absl::IsResourceExhausted(report.status());
-  return static_cast<int>(no_room ? ExitCode::kError : ExitCode::kUsage);
+  return SayCannotBegin(report.status());
 }
 
 absl::StatusOr<CampaignState> ReadState(const std::string& flag, const std::string& path) {
@@ -147,9 +151,14 @@ int Merge(const std::string& list) {
 
 // The state to go on from: that of the file, if there is one and it is this campaign's.
 absl::StatusOr<CampaignState> StateFor(const CampaignPlan& plan, const std::string& path) {
-  if (path.empty()) return FreshState(plan);
+  CampaignState fresh = FreshState(plan);
+  if (fresh.campaign.cases.empty()) {
+    return absl::ResourceExhaustedError(
+        "no room for a simulated machine; raise what limits memory here (ulimit -v)");
+  }
+  if (path.empty()) return fresh;
   absl::StatusOr<CampaignState> old = ReadState("--state", path);
-  if (absl::IsNotFound(old.status())) return FreshState(plan);
+  if (absl::IsNotFound(old.status())) return fresh;
   RETURN_IF_ERROR(old.status());
   const absl::Status same = CheckResumes(*old, path, plan);
   if (!same.ok()) return FlagError("--state", std::string(same.message()));
@@ -195,8 +204,7 @@ int Campaign(const ExploreFlags& flags) {
   const absl::Status writable = CheckOutputs(flags);
   absl::StatusOr<CampaignState> state = writable.ok() ? StateFor(plan, flags.state_file) : writable;
   if (!state.ok()) {
-    Say(state.status());
-    return static_cast<int>(ExitCode::kUsage);
+    return SayCannotBegin(state.status());
   }
   StopRequest stop;
   const SignalsStop signals(stop);

@@ -17,14 +17,11 @@
 namespace sipi {
 namespace {
 
-constexpr uint64_t kMaxSeed = std::numeric_limits<uint64_t>::max() / 2;
-
 absl::Status SetShard(const std::string& text, CampaignPlan& plan) {
   const std::vector<std::string> parts = SplitAt(text, '/');
   if (parts.size() != 2) {
     return FlagError("--shard", absl::StrCat(Quoted(text), " is no shard; write i/n, e.g. 2/8"));
   }
-  constexpr uint64_t kMaxShards = 1'000'000;
   ASSIGN_OR_RETURN(const uint64_t shards, ParseNumber("--shard", parts[1], 1, kMaxShards));
   ASSIGN_OR_RETURN(const uint64_t shard, ParseNumber("--shard", parts[0], 1, shards));
   plan.shard = static_cast<uint32_t>(shard);
@@ -213,7 +210,8 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
                        "--scenario", raw.scenario,
                        {{"smpboot", ExploreScenario::kSmpboot}, {"rcu", ExploreScenario::kRcu}}));
   if (!raw.cpus.empty()) {
-    ASSIGN_OR_RETURN(const uint64_t cpus, ParseNumber("--cpus", raw.cpus, 2, 64));
+    ASSIGN_OR_RETURN(const uint64_t cpus,
+                     ParseNumber("--cpus", raw.cpus, kMinExploreCpus, kMaxExploreCpus));
     plan.space.cpus = static_cast<uint32_t>(cpus);
   }
   if (!raw.strategy.empty()) {

@@ -12,6 +12,12 @@
 
 namespace sipi {
 
+// What a campaign can be asked for, on the command line and by a file.
+inline constexpr uint64_t kMaxSeed = ~uint64_t{0} / 2;  // and as many schedules
+inline constexpr uint32_t kMaxShards = 1'000'000;
+inline constexpr uint32_t kMinExploreCpus = 2;
+inline constexpr uint32_t kMaxExploreCpus = 64;
+
 struct CampaignPlan {
   ExploreSpace space;
   uint64_t first_seed = 1;

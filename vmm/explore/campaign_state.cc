@@ -47,14 +47,16 @@ Options OptionsOf(const CampaignIdentity& campaign) {
 }
 
 absl::Status ReadFailures(const nlohmann::json& array, const std::string& origin,
-                          std::vector<Failure>& failures) {
+                          CampaignState& state) {
+  const uint64_t first = state.campaign.first_seed;
+  const uint64_t last = first + state.campaign.schedules - 1;
   for (size_t i = 0; i < array.size(); ++i) {
     ObjectReader reader(array[i], absl::StrCat(origin, ": failures[", i, "]"));
     Failure failure;
-    reader.Read("seed", failure.seed);
+    reader.ReadWithin("seed", failure.seed, first, last);
     reader.Read("wrong", failure.wrong);
     RETURN_IF_ERROR(reader.status());
-    failures.push_back(std::move(failure));
+    state.failures.push_back(std::move(failure));
   }
   return absl::OkStatus();
 }
@@ -109,6 +111,7 @@ std::string CasesFingerprint(const ExploreSpace& space) {
   for (uint64_t seed = 1; seed <= kFingerprintSeeds; ++seed) {
     const ExploreCase explored = CaseOf(seed, space);
     add(explorer.Run(explored));
+    if (!explorer.host_error().ok()) return "";
     add(Describe(explored));
     add(explorer.Trace(explored, std::numeric_limits<size_t>::max()));
   }
@@ -174,24 +177,20 @@ absl::StatusOr<CampaignState> ParseState(const std::string& text, const std::str
   ObjectReader reader(tree, absl::StrCat(origin, ": the file"));
   reader.Read("version", campaign.version);
   reader.Read("cases", campaign.cases);
-  std::optional<uint32_t> cpus;
-  reader.ReadNullable("cpus", cpus);
-  campaign.space.cpus = cpus.value_or(0);
+  if (const nlohmann::json* cpus = reader.Find("cpus"); cpus != nullptr && !cpus->is_null()) {
+    reader.ReadWithin("cpus", campaign.space.cpus, kMinExploreCpus, kMaxExploreCpus);
+  }
   RETURN_IF_ERROR(ReadCaseSpace(reader, campaign.space));
-  reader.Read("first_seed", campaign.first_seed);
-  reader.Read("schedules", campaign.schedules);
-  reader.Read("shard", state.shard);
-  reader.Read("shards", campaign.shards);
-  reader.Read("done", state.done);
+  reader.ReadWithin("first_seed", campaign.first_seed, uint64_t{0}, kMaxSeed);
+  reader.ReadWithin("schedules", campaign.schedules, uint64_t{1}, kMaxSeed);
+  reader.ReadWithin("shards", campaign.shards, 1u, kMaxShards);
+  reader.ReadWithin("shard", state.shard, 1u, campaign.shards);
+  RETURN_IF_ERROR(reader.status());
+  const uint64_t wanted = SchedulesOfShard(campaign.schedules, state.shard, campaign.shards);
+  reader.ReadWithin("done", state.done, uint64_t{0}, wanted);
   const nlohmann::json* const failures = reader.FindArray("failures");
   RETURN_IF_ERROR(reader.status());
-  RETURN_IF_ERROR(ReadFailures(*failures, origin, state.failures));
-  if (campaign.shards == 0 || state.shard == 0 || state.shard > campaign.shards) {
-    reader.FailAt("shard", "is none of its campaign's");
-  } else if (state.done > SchedulesOfShard(campaign.schedules, state.shard, campaign.shards)) {
-    reader.FailAt("done", "is more than the shard has");
-  }
-  RETURN_IF_ERROR(reader.status());
+  RETURN_IF_ERROR(ReadFailures(*failures, origin, state));
   return state;
 }
 

@@ -19,7 +19,7 @@ absl::Status ReadCaseSpace(ObjectReader& reader, ExploreSpace& space);
 
 // Runs a few cases of `space` and gives a hash of all their events, the same on every host and by
 // every compiler: another kernel, or another way to draw cases, gives another one. Takes
-// milliseconds.
+// milliseconds. Empty if the host has no room for a simulated machine.
 std::string CasesFingerprint(const ExploreSpace& space);
 
 // This build's campaign, with nothing done.

@@ -39,17 +39,15 @@ absl::StatusOr<SavedCase> ParseSavedCase(const std::string& text, const std::str
         absl::StrCat(origin, ": its schema is not \"", kSchema, "\"; ", kRemedy));
   }
   reader.Read("seed", saved.seed);
-  reader.Read("cpus", saved.space.cpus);
+  if (const nlohmann::json* cpus = reader.Find("cpus"); cpus != nullptr && *cpus != 0) {
+    reader.ReadWithin("cpus", saved.space.cpus, kMinExploreCpus, kMaxExploreCpus);
+  }
   RETURN_IF_ERROR(ReadCaseSpace(reader, saved.space));
   const nlohmann::json* const left_out = reader.FindArray("left_out");
   RETURN_IF_ERROR(reader.status());
   for (const nlohmann::json& name : *left_out) {
     if (!name.is_string()) reader.FailAt("left_out", "must hold strings only");
     if (name.is_string()) saved.left_out.push_back(name.get<std::string>());
-  }
-  constexpr uint32_t kMaxCpus = 64;
-  if (saved.space.cpus == 1 || saved.space.cpus > kMaxCpus) {
-    reader.FailAt("cpus", "must be 0 or from 2 to 64");
   }
   RETURN_IF_ERROR(reader.status());
   return saved;
