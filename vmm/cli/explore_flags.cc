@@ -55,6 +55,17 @@ absl::Status CheckMode(const RawExplore& raw, bool exhaustive) {
   return absl::OkStatus();
 }
 
+absl::Status CheckFileNames(const RawExplore& raw) {
+  if (raw.state == "-" || raw.state == "/dev/stdout") {
+    return FlagError("--state", "nobody can go on from standard output; name a file");
+  }
+  if (raw.merge.empty()) return absl::OkStatus();
+  for (const std::string& path : SplitAt(raw.merge, ',')) {
+    if (path.empty()) return FlagError("--merge", "a name is empty; write FILE,FILE");
+  }
+  return absl::OkStatus();
+}
+
 // Flags that name files or cases: what does not go together would be left undone without a word.
 absl::Status CheckTogether(const RawExplore& raw) {
   const bool number = raw.replay.find_first_not_of("0123456789") == std::string::npos;
@@ -199,6 +210,7 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
       ParseChoice<bool>("--schedule", raw.schedule, {{"random", false}, {"exhaustive", true}}));
   RETURN_IF_ERROR(CheckMode(raw, exhaustive));
   RETURN_IF_ERROR(CheckTogether(raw));
+  RETURN_IF_ERROR(CheckFileNames(raw));
   if (!raw.schedules.empty()) {
     ASSIGN_OR_RETURN(plan.schedules, ParseNumber("--schedules", raw.schedules, 1, kMaxSeed));
   }
@@ -248,14 +260,6 @@ absl::StatusOr<ExploreFlags> CheckExplore(const RawExplore& raw) {
     } else {
       flags.replay_file = raw.replay;
     }
-  }
-  if (!raw.merge.empty()) {
-    for (const std::string& path : SplitAt(raw.merge, ',')) {
-      if (path.empty()) return FlagError("--merge", "a name is empty; write FILE,FILE");
-    }
-  }
-  if (raw.state == "-" || raw.state == "/dev/stdout") {
-    return FlagError("--state", "nobody can go on from standard output; name a file");
   }
   flags.save_file = raw.save;
   flags.state_file = raw.state;

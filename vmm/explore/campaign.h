@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "vmm/explore/explore_case.h"
 
 namespace sipi {
