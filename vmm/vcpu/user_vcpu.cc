@@ -256,7 +256,8 @@ bool UserVcpu::InterruptDue() const {
 }
 
 // An NMI goes before any interrupt (SDM vol 3A, 6.9), but KVM delivers an interrupt that it was
-// given before an NMI that still waits in it. So while one does, it gets no interrupt.
+// given before an NMI that still waits in it. So while one does, it gets no interrupt; unless the
+// NMI waits for an NMI's handler to end (6.7.1), which holds back no interrupt.
 absl::Status UserVcpu::InjectNmis() {
   absl::Status status;
   for (; nmis_pending_ != 0 && status.ok(); --nmis_pending_) {
@@ -267,7 +268,8 @@ absl::Status UserVcpu::InjectNmis() {
   if (!nmis_in_kvm_ || !status.ok()) return status;
   const absl::StatusOr<kvm_vcpu_events> events = vcpu().GetEvents();
   if (!events.ok()) return events.status();
-  nmis_in_kvm_ = events->nmi.pending != 0 || events->nmi.injected != 0;
+  const auto& nmi = events->nmi;
+  nmis_in_kvm_ = nmi.injected != 0 || (nmi.pending != 0 && nmi.masked == 0);
   return absl::OkStatus();
 }
 
