@@ -5,6 +5,7 @@
 // - A load of fewer bytes within bytes 0 to 3 of a register gives that part of it.
 // - Any load that touches bytes 4 to 15 gives 0; any store but of 4 bytes at byte 0 does nothing.
 // - Where the 16 bytes are reserved, the access is an illegal register address all the same.
+// What is left out: local_apic.h.
 #include "apic/model/local_apic.h"
 #include "apic/model/register_map.h"
 #include "apic/regs/destination.h"

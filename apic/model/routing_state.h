@@ -3,7 +3,8 @@
 // What of it matters when: SDM vol 3A, 11.4.3 and 11.4.7.2 (disabled CPUs), 11.6.2 (destinations),
 // 11.6.2.4 and 11.8.3.1 (task priority).
 //
-// The owner publishes the word, senders read it with a relaxed load: no lock on the IPI path.
+// The owner publishes the word, senders read it with a relaxed load: no lock on the IPI path. What
+// the target decides by itself, when the message is there (IRR, illegal vectors), is not in it.
 #pragma once
 
 #include <cstdint>
