@@ -1,4 +1,4 @@
-// The arithmetic of apic_timer.h (SDM vol 3A, 11.5.4 and 11.5.4.1).
+// The arithmetic of apic_timer.h (SDM vol 3A, 11.5.4 and 11.5.4.1), which says what is left out.
 #include "apic/model/apic_timer.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // What a register access gives back: a value, a fault, or work for the caller. docs/apic.md has the
-// table of what the caller does; tests/fuzz holds both sides to it.
+// table of what the caller does; tests/fuzz holds both sides to it. Faults: SDM vol 3A, 11.12.1.3
+// and 11.12.5; the broadcast of an EOI: 11.8.5.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,21 @@ struct [[nodiscard]] WriteEffect {
     kEoi,         // `eoi_vector` ended; if `eoi_level`, broadcast that to the I/O APICs
     kPriority,    // the task priority changed
     kTimer,       // NextDeadlineNs() changed: re-arm or cancel the host's timer
-    kRouting,     // Routing() changed: publish it
+    kRouting,     // Routing() changed: publish it, and re-arm the timer, which a software disable
+                  // masks
     kModeChange,  // IA32_APIC_BASE changed: publish Routing() and the BSP flag (StartupMailbox::
                   // SetBsp), re-arm the timer, move or remove the MMIO page
   };
+  static WriteEffect Of(Kind kind) {
+    WriteEffect effect;
+    effect.kind = kind;
+    return effect;
+  }
+  static WriteEffect Fault() {
+    WriteEffect effect;
+    effect.fault = true;
+    return effect;
+  }
   bool fault = false;  // raise #GP(0); nothing was written
   Kind kind = Kind::kNone;
   Icr icr;

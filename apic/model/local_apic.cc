@@ -49,18 +49,13 @@ void LocalApic::ResetRegisters() {
 }
 
 WriteEffect LocalApic::WriteApicBase(uint64_t value) {
-  WriteEffect effect;
   const uint64_t reserved = ApicBaseReserved(config_.phys_addr_bits, config_.has_x2apic);
-  if (!ApicBaseWriteIsLegal(apic_base_, value, reserved)) {
-    effect.fault = true;
-    return effect;
-  }
+  if (!ApicBaseWriteIsLegal(apic_base_, value, reserved)) return WriteEffect::Fault();
   return ApplyApicBase(value);
 }
 
 WriteEffect LocalApic::ApplyApicBase(uint64_t value) {
-  WriteEffect effect;
-  if (value == apic_base_) return effect;
+  if (value == apic_base_) return {};
   const ApicMode before = mode();
   apic_base_ = value;
   if (mode() == ApicMode::kDisabled) {
@@ -69,8 +64,7 @@ WriteEffect LocalApic::ApplyApicBase(uint64_t value) {
   }
   // 11.12.5.1: what only x2APIC mode has, such as the wide destination, starts out undefined.
   if (before != mode()) icr_dest_ = 0;
-  effect.kind = WriteEffect::Kind::kModeChange;
-  return effect;
+  return WriteEffect::Of(WriteEffect::Kind::kModeChange);
 }
 
 WriteEffect LocalApic::AdoptApicBase(uint64_t value) {
@@ -158,15 +152,14 @@ Vector LocalApic::TakeInterrupt() {
 // 11.8.5 "Signaling Interrupt Servicing Completion". With SVR bit 12 set, software tells the I/O
 // APIC itself, and no broadcast goes out.
 WriteEffect LocalApic::EndOfInterrupt() {
-  WriteEffect effect;
   const std::optional<Vector> vector = isr_.Highest();
-  if (!vector) return effect;
+  if (!vector) return {};
   isr_.Clear(*vector);
-  for (const LvtEntry pin : {LvtEntry::kLint0, LvtEntry::kLint1}) {
-    if (LvtVector(lvt(pin)) == *vector) LvtRef(pin) &= ~kLvtRemoteIrr;
-  }
+  // 11.5.1: remote IRR "is reset when an EOI command is received" for the interrupt that set it,
+  // whatever vector the entry has by now. LINT1 never sets it.
+  if (lint0_level_vector_ == *vector) LvtRef(LvtEntry::kLint0) &= ~kLvtRemoteIrr;
   ++counters_.eoi;
-  effect.kind = WriteEffect::Kind::kEoi;
+  WriteEffect effect = WriteEffect::Of(WriteEffect::Kind::kEoi);
   effect.eoi_vector = *vector;
   effect.eoi_level = tmr_.Test(*vector) && (svr_ & kSvrSuppressEoi) == 0;
   return effect;
@@ -195,7 +188,10 @@ LocalDelivery LocalApic::RaiseLocal(LvtEntry entry) {
       const bool level = entry == LvtEntry::kLint0 && (before & kLvtLevelTriggered) != 0;
       if (level && (before & kLvtRemoteIrr) != 0) return LocalDelivery::kNone;
       if (!Accept(LvtVector(before), level)) return LocalDelivery::kNone;
-      if (level) lvt |= kLvtRemoteIrr;
+      if (level) {
+        lvt |= kLvtRemoteIrr;
+        lint0_level_vector_ = LvtVector(before);
+      }
       return LocalDelivery::kFixed;
     }
     case DeliveryMode::kSmi:

@@ -17,6 +17,8 @@
 // - An illegal vector in an LVT entry is an error when it delivers, not when it is written (11.5.2:
 //   then it "may" be one).
 // - PPR's sub-class is TPR's where the two classes are equal (11.8.3.1: TPR's or 0).
+// - Remote IRR of LINT0 goes with the EOI of the vector that set it, also where software has since
+//   changed the entry's vector, or an IPI has brought the same vector.
 // - A level-triggered source on LINT0 that is still asserted after the EOI is raised again by the
 //   caller; the LVT's polarity bit is the board's affair and kept for software only.
 // - APR and RRD read 0, without an error (table 11-1, note: not supported since the Pentium 4); so
@@ -182,6 +184,7 @@ class LocalApic {
   bool error_armed_ = true;      // no error interrupt since then
   uint8_t tpr_ = 0;
   std::array<uint32_t, kLvtEntryCount> lvt_ = {};
+  Vector lint0_level_vector_;  // whose EOI clears LINT0's remote IRR, where that is set
   VectorBitmap irr_;
   VectorBitmap isr_;
   VectorBitmap tmr_;

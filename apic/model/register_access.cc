@@ -5,6 +5,7 @@
 // - A load of fewer bytes within bytes 0 to 3 of a register gives that part of it.
 // - Any load that touches bytes 4 to 15 gives 0; any store but of 4 bytes at byte 0 does nothing.
 // - Where the 16 bytes are reserved, the access is an illegal register address all the same.
+// What is left out: local_apic.h.
 #include "apic/model/local_apic.h"
 #include "apic/model/register_map.h"
 #include "apic/regs/destination.h"
@@ -14,18 +15,6 @@ namespace sipi::apic {
 namespace {
 
 using Kind = WriteEffect::Kind;
-
-WriteEffect Effect(Kind kind) {
-  WriteEffect effect;
-  effect.kind = kind;
-  return effect;
-}
-
-WriteEffect Fault() {
-  WriteEffect effect;
-  effect.fault = true;
-  return effect;
-}
 
 }  // namespace
 
@@ -41,12 +30,13 @@ ReadResult LocalApic::ReadMsr(uint32_t msr, Time now) {
 }
 
 WriteEffect LocalApic::WriteMsr(uint32_t msr, uint64_t value, Time now) {
-  if (mode() != ApicMode::kX2Apic || msr < kX2ApicMsrFirst || msr > kX2ApicMsrLast) return Fault();
+  if (mode() != ApicMode::kX2Apic || msr < kX2ApicMsrFirst || msr > kX2ApicMsrLast)
+    return WriteEffect::Fault();
   const uint32_t offset = (msr - kX2ApicMsrFirst) * 16;
   const Access access = RegisterAccess(offset, true, config_);
-  if (access == Access::kReserved || access == Access::kReadOnly) return Fault();
+  if (access == Access::kReserved || access == Access::kReadOnly) return WriteEffect::Fault();
   const Reg reg = static_cast<Reg>(offset);
-  if ((value & X2ApicReservedBits(reg, config_)) != 0) return Fault();
+  if ((value & X2ApicReservedBits(reg, config_)) != 0) return WriteEffect::Fault();
   const uint32_t low = static_cast<uint32_t>(value);
   if (reg == Reg::kIcrLow) return WriteIcr(low, static_cast<uint32_t>(value >> 32));
   if (reg == Reg::kSelfIpi) {
@@ -108,7 +98,7 @@ WriteEffect LocalApic::WriteMmio(uint32_t offset, uint32_t value, Time now) {
   }
   if (config_.has_writable_xapic_id && static_cast<Reg>(offset) == Reg::kId) {
     written_id_ = static_cast<uint8_t>(value >> 24);
-    return Effect(Kind::kRouting);
+    return WriteEffect::Of(Kind::kRouting);
   }
   switch (RegisterAccess(offset, false, config_)) {
     case Access::kReserved:
@@ -172,15 +162,15 @@ WriteEffect LocalApic::WriteRegister(Reg reg, uint32_t value, Time now) {
   switch (reg) {
     case Reg::kTpr:
       tpr_ = static_cast<uint8_t>(value);
-      return Effect(Kind::kPriority);
+      return WriteEffect::Of(Kind::kPriority);
     case Reg::kEoi:
       return EndOfInterrupt();
     case Reg::kLdr:
       ldr_ = value & kLdrXApicMask;
-      return Effect(Kind::kRouting);
+      return WriteEffect::Of(Kind::kRouting);
     case Reg::kDfr:
       dfr_ = value | kDfrFixedOnes;
-      return Effect(Kind::kRouting);
+      return WriteEffect::Of(Kind::kRouting);
     case Reg::kSvr:
       return WriteSvr(value, now);
     case Reg::kEsr:
@@ -199,11 +189,11 @@ WriteEffect LocalApic::WriteRegister(Reg reg, uint32_t value, Time now) {
     case Reg::kTimerInitial:
       Advance(now);
       timer_.SetInitialCount(value, now);
-      return Effect(Kind::kTimer);
+      return WriteEffect::Of(Kind::kTimer);
     case Reg::kTimerDivide:
       Advance(now);
       timer_.SetDivide(value, now);
-      return Effect(Kind::kTimer);
+      return WriteEffect::Of(Kind::kTimer);
     default:
       return {};
   }
@@ -219,7 +209,7 @@ WriteEffect LocalApic::WriteIcr(uint32_t low, uint32_t dest) {
     LogError(kEsrRedirectableIpi);
     return {};
   }
-  WriteEffect effect = Effect(Kind::kIpi);
+  WriteEffect effect = WriteEffect::Of(Kind::kIpi);
   effect.icr = Icr::FromLow(icr_low_, dest);
   const Icr& icr = effect.icr;
   const bool fixed = icr.mode == DeliveryMode::kFixed;
@@ -247,13 +237,13 @@ WriteEffect LocalApic::WriteSvr(uint32_t value, Time now) {
   if (!software_enabled()) {
     for (uint32_t& lvt : lvt_) lvt |= kLvtMasked;
   }
-  return Effect((before ^ svr_) & kSvrEnable ? Kind::kRouting : Kind::kNone);
+  return WriteEffect::Of((before ^ svr_) & kSvrEnable ? Kind::kRouting : Kind::kNone);
 }
 
 WriteEffect LocalApic::WriteLvt(LvtEntry entry, uint32_t value, Time now) {
   if (entry == LvtEntry::kTimer) Advance(now);
   StoreLvt(entry, value);
-  return Effect(entry == LvtEntry::kTimer ? Kind::kTimer : Kind::kNone);
+  return WriteEffect::Of(entry == LvtEntry::kTimer ? Kind::kTimer : Kind::kNone);
 }
 
 void LocalApic::StoreLvt(LvtEntry entry, uint32_t value) {
@@ -277,11 +267,11 @@ ReadResult LocalApic::ReadTscDeadlineMsr(Time now) {
 }
 
 WriteEffect LocalApic::WriteTscDeadline(uint64_t value, Time now) {
-  if (!config_.has_tsc_deadline) return Fault();
+  if (!config_.has_tsc_deadline) return WriteEffect::Fault();
   Advance(now);
   timer_.SetTscDeadline(value);
   Advance(now);  // a deadline in the past fires at once
-  return Effect(Kind::kTimer);
+  return WriteEffect::Of(Kind::kTimer);
 }
 
 // 11.4.8: version 14H, integrated APIC.

@@ -55,6 +55,7 @@ void LocalApic::FromPage(const RegisterPage& page, Time now) {
     LvtRef(entry) = value & LvtReadOnly(entry) & kLvtRemoteIrr;  // delivery is over: status idle
     StoreLvt(entry, value);
   }
+  lint0_level_vector_ = LvtVector(lvt(LvtEntry::kLint0));  // the page has no better
   for (size_t i = 0; i < 8; ++i) {
     isr_.SetRegister(i, page.Get(BitmapOffset(Reg::kIsr0, i)));
     tmr_.SetRegister(i, page.Get(BitmapOffset(Reg::kTmr0, i)));

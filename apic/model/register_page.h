@@ -4,8 +4,11 @@
 // As KVM has it: in x2APIC mode the ID register holds all 32 bits (KVM_CAP_X2APIC_API) and the ICR
 // is split over 300H and 310H.
 //
-// Not in a page, and so lost when one is restored: IA32_APIC_BASE, IA32_TSC_DEADLINE, and errors
-// that no write to ESR has made visible yet.
+// Not in a page, and so lost when one is restored: IA32_APIC_BASE, IA32_TSC_DEADLINE, errors that
+// no write to ESR has made visible yet, and the vector that set LINT0's remote IRR where software
+// has changed the entry's since (the entry's counts).
+//
+// Source: SDM vol 3A, table 11-1 (offsets); KVM API, KVM_GET_LAPIC.
 #pragma once
 
 #include <array>

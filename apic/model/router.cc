@@ -12,7 +12,7 @@ bool RoutingTable::IdsAreValid(std::span<const ApicId> ids) {
   sorted.reserve(ids.size());
   for (const ApicId id : ids) sorted.push_back(id.value);
   std::sort(sorted.begin(), sorted.end());
-  if (!sorted.empty() && sorted.back() == kX2ApicBroadcast) return false;
+  if (sorted.empty() || sorted.back() == kX2ApicBroadcast) return false;
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
@@ -59,16 +59,14 @@ void RoutingTable::Publish(CpuNumber cpu, const RoutingState& state) {
 }
 
 uint64_t RoutingTable::RequiredBits(const Icr& icr) {
-  constexpr uint64_t kEnabled = uint64_t{1} << 38;  // RoutingState::software_enabled
-  constexpr uint64_t kPowered = uint64_t{3} << 36;  // RoutingState::mode is not kDisabled
   switch (icr.mode) {
     case DeliveryMode::kSmi:
     case DeliveryMode::kNmi:
     case DeliveryMode::kInit:
     case DeliveryMode::kStartUp:
-      return kPowered;
+      return RoutingState::kModeBits;  // some mode: not kDisabled
     default:
-      return kEnabled;
+      return RoutingState::kEnabledBit;
   }
 }
 

@@ -80,7 +80,7 @@ class RoutingTable {
   // disabled: nothing reaches it before the first Publish().
   explicit RoutingTable(std::span<const ApicId> ids);
 
-  // All different, none of them the broadcast ID FFFFFFFFH.
+  // At least one, all different, none of them the broadcast ID FFFFFFFFH.
   static bool IdsAreValid(std::span<const ApicId> ids);
 
   uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }

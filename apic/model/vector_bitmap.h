@@ -1,6 +1,7 @@
 // 256 bits, one per vector: the form of IRR, ISR and TMR.
 //
-// Source: SDM vol 3A, 11.8.4 "Interrupt Acceptance for Fixed Interrupts", figure 11-20.
+// Source: SDM vol 3A, 11.8.4 "Interrupt Acceptance for Fixed Interrupts", figure 11-20. That no
+// vector below 16 gets into one is local_apic.cc's to see to.
 #pragma once
 
 #include <array>

@@ -79,6 +79,16 @@ TEST(ErrorTest, MaskedErrorEntryCollectsButDoesNotInterrupt) {
   EXPECT_EQ(apic.ReadMmio(0x280, Time{}), kEsrReceiveIllegalVector);
 }
 
+TEST(ErrorTest, AnErrorWhileMaskedLeavesTheInterruptToTheNextOne) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x370, 0x100fe, Time{});
+  apic.Accept(Vector(0));
+  (void)apic.WriteMmio(0x370, 0x000fe, Time{});
+  EXPECT_FALSE(apic.Pending(Vector(0xfe)));
+  apic.Accept(Vector(0));
+  EXPECT_TRUE(apic.Pending(Vector(0xfe)));
+}
+
 TEST(ErrorTest, ErrorInterruptComesOnceUntilEsrIsWritten) {
   LocalApic apic = EnabledXApic();
   (void)apic.WriteMmio(0x370, 0xfe, Time{});
@@ -149,7 +159,7 @@ TEST(ErrorTest, ErrorsAddUpUntilEsrIsWritten) {
             kEsrIllegalRegister | kEsrSendIllegalVector | kEsrReceiveIllegalVector);
 }
 
-// 11.12.8: in x2APIC mode only 0 can be written.
+// 11.5.3, 11.12.1.3: in x2APIC mode only 0 can be written.
 TEST(ErrorTest, X2ApicEsrTakesOnlyZero) {
   LocalApic apic = EnabledX2Apic();
   apic.Accept(Vector(0));

@@ -34,6 +34,16 @@ TEST(InterruptTest, SameClassWaitsForEoi) {
   EXPECT_EQ(apic.HighestDeliverable(), Vector(0x3f));
 }
 
+// 11.6.2.4, as the router has it: what counts for others is the task priority.
+TEST(InterruptTest, RoutingHasTheTaskPriorityWhateverIsInService) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x080, 0x25, Time{});
+  apic.Accept(Vector(0x91));
+  apic.Acknowledge(Vector(0x91));
+  EXPECT_EQ(apic.Ppr(), 0x90);
+  EXPECT_EQ(apic.Routing().priority, 0x25);
+}
+
 TEST(InterruptTest, HigherClassNests) {
   LocalApic apic = EnabledXApic();
   apic.Accept(Vector(0x31));
@@ -111,6 +121,15 @@ TEST(InterruptTest, TriggerModeFollowsTheLastAcceptance) {
   apic.Acknowledge(Vector(0x41));
   apic.Accept(Vector(0x41), false);
   EXPECT_EQ(apic.ReadMmio(0x1a0, Time{}), 0u);
+}
+
+TEST(InterruptTest, TriggerModeFollowsTheLastAcceptanceEvenIfThatMerges) {
+  LocalApic apic = EnabledXApic();
+  apic.Accept(Vector(0x41), true);
+  apic.Accept(Vector(0x42), false);
+  EXPECT_FALSE(apic.Accept(Vector(0x41), false));
+  EXPECT_FALSE(apic.Accept(Vector(0x42), true));
+  EXPECT_EQ(apic.ReadMmio(0x1a0, Time{}), 4u);  // TMR, vectors 40H to 5FH
 }
 
 TEST(InterruptTest, EoiWithNothingInServiceDoesNothing) {

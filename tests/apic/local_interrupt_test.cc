@@ -53,6 +53,30 @@ TEST(LocalInterruptTest, LevelTriggeredLint0WaitsForEoi) {
   EXPECT_EQ(apic.RaiseLocal(LvtEntry::kLint0), LocalDelivery::kFixed);
 }
 
+TEST(LocalInterruptTest, ALevelOfLint0IsAcceptedOnce) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x350, 0x8041, Time{});
+  (void)apic.RaiseLocal(LvtEntry::kLint0);
+  (void)apic.RaiseLocal(LvtEntry::kLint0);
+  EXPECT_EQ(apic.counters().accepted, 1u);
+}
+
+// The EOI is that of the interrupt which set the bit, though its entry has another vector by now.
+TEST(LocalInterruptTest, ANewVectorLeavesRemoteIrrToTheEoiOfTheOld) {
+  LocalApic apic = EnabledXApic();
+  (void)apic.WriteMmio(0x350, 0x8041, Time{});
+  (void)apic.RaiseLocal(LvtEntry::kLint0);
+  apic.Acknowledge(Vector(0x41));
+  (void)apic.WriteMmio(0x350, 0x8092, Time{});
+  apic.Accept(Vector(0x92));
+  apic.Acknowledge(Vector(0x92));
+  (void)apic.WriteMmio(0x0b0, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x350, Time{}), 0xc092u) << "the EOI of 92H";
+  (void)apic.WriteMmio(0x0b0, 0, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x350, Time{}), 0x8092u) << "the EOI of 41H";
+  EXPECT_EQ(apic.RaiseLocal(LvtEntry::kLint0), LocalDelivery::kFixed);
+}
+
 TEST(LocalInterruptTest, EoiOfAnotherVectorKeepsRemoteIrr) {
   LocalApic apic = EnabledXApic();
   (void)apic.WriteMmio(0x350, 0x8041, Time{});

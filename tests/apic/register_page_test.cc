@@ -98,6 +98,46 @@ TEST(RegisterPageTest, RestoredEsrHasDefinedBitsOnly) {
   EXPECT_EQ(apic.ReadMmio(0x280, Time{}), 0xf0u);
 }
 
+TEST(RegisterPageTest, RestoredDfrHasItsFixedOnes) {
+  LocalApic apic = EnabledXApic();
+  RegisterPage page = apic.ToPage(Time{});
+  page.Set(Reg::kDfr, 0);
+  apic.FromPage(page, Time{});
+  EXPECT_EQ(apic.ReadMmio(0x0e0, Time{}), 0x0fffffffu);
+}
+
+TEST(RegisterPageTest, RestoredVectorsBelow16AreNowhere) {
+  LocalApic apic = EnabledXApic();
+  RegisterPage page = apic.ToPage(Time{});
+  for (const Reg first : {Reg::kIrr0, Reg::kIsr0, Reg::kTmr0}) page.Set(first, 0xffffffff);
+  apic.FromPage(page, Time{});
+  for (const uint32_t offset : {0x100u, 0x180u, 0x200u}) {
+    EXPECT_EQ(apic.ReadMmio(offset, Time{}), 0xffff0000u) << std::hex << offset;
+  }
+}
+
+TEST(RegisterPageTest, RestoredRemoteIrrGoesWithTheEoiOfItsEntrysVector) {
+  LocalApic saved = EnabledXApic();
+  (void)saved.WriteMmio(0x350, 0x8041, Time{});
+  (void)saved.RaiseLocal(LvtEntry::kLint0);
+  saved.Acknowledge(Vector(0x41));
+  LocalApic restored(ApicId(3), false);
+  restored.FromPage(saved.ToPage(Time{}), Time{});
+  EXPECT_EQ(restored.ReadMmio(0x350, Time{}), 0xc041u);
+  (void)restored.WriteMmio(0x0b0, 0, Time{});
+  EXPECT_EQ(restored.ReadMmio(0x350, Time{}), 0x8041u);
+}
+
+TEST(RegisterPageTest, RestoredDisabledApicDeliversNothing) {
+  LocalApic apic = EnabledXApic();
+  ASSERT_FALSE(apic.WriteApicBase(kApicBaseGpa).fault);
+  RegisterPage page = apic.ToPage(Time{});
+  page.Set(0x240, 0x00020000);  // IRR, vector 91H
+  apic.FromPage(page, Time{});
+  EXPECT_TRUE(apic.Pending(Vector(0x91)));
+  EXPECT_EQ(apic.HighestDeliverable(), std::nullopt);
+}
+
 // Found by the fuzzer: a disabled APIC that is given a page stays unreachable.
 TEST(RegisterPageTest, RestoredDisabledApicIsNotRoutedTo) {
   LocalApic apic = EnabledXApic();

@@ -90,6 +90,9 @@ TEST(RouterTest, AWrittenIdTakesThePlaceOfTheCpusOwn) {
   EXPECT_EQ(TargetsOf(table, Physical(3)), (Targets{1, 3}));
   EXPECT_EQ(TargetsOf(table, Physical(1)), Targets{});
   EXPECT_EQ(TargetsOf(table, Physical(2)), Targets{2});
+  renamed.priority = 0x40;
+  table.Publish(CpuNumber(1), renamed);
+  EXPECT_EQ(TargetsOf(table, Physical(3)), (Targets{1, 3})) << "published once more";
   table.Publish(CpuNumber(1), XApicState(1u << 1));
   EXPECT_EQ(TargetsOf(table, Physical(3)), Targets{3});
   EXPECT_EQ(TargetsOf(table, Physical(1)), Targets{1});
@@ -296,6 +299,15 @@ TEST(RouterTest, DeviceMayDeliverExtInt) {
   EXPECT_EQ(targets, Targets{1});
 }
 
+// 11.11.2: delivery modes 3 and 6 are reserved.
+TEST(RouterTest, DeviceMessageOfAReservedModeHitsNobody) {
+  const RoutingTable table = XApicMachine(2);
+  for (const DeliveryMode mode : {DeliveryMode::kReserved3, DeliveryMode::kStartUp}) {
+    table.ForEachDeviceTarget(Message(mode, Shorthand::kNone, 1),
+                              [&](CpuNumber) { ADD_FAILURE() << static_cast<int>(mode); });
+  }
+}
+
 TEST(RouterTest, SparseIdsAreFoundInALargeMachine) {
   std::vector<ApicId> ids;
   for (uint32_t i = 0; i < 4096; ++i) ids.push_back(ApicId(i * 37 + 5));
@@ -308,6 +320,7 @@ TEST(RouterTest, DuplicateAndBroadcastIdsAreInvalid) {
   EXPECT_TRUE(RoutingTable::IdsAreValid(DenseIds(8)));
   EXPECT_FALSE(RoutingTable::IdsAreValid(std::vector<ApicId>{ApicId(3), ApicId(1), ApicId(3)}));
   EXPECT_FALSE(RoutingTable::IdsAreValid(std::vector<ApicId>{ApicId(0xffffffff)}));
+  EXPECT_FALSE(RoutingTable::IdsAreValid({})) << "a machine without CPUs";
 }
 
 TEST(RouterTest, RoutingStateSurvivesPacking) {

@@ -62,6 +62,40 @@ TEST(TimerTest, DivisorSlowsTheCount) {
   EXPECT_EQ(apic.NextDeadlineNs(AtNs(160)), 1600u);
 }
 
+TEST(TimerTest, CurrentCountChangesOnADividedTick) {
+  LocalApic apic = TimerIn(kOneShot);
+  (void)apic.WriteMmio(0x3e0, kTimerDivideBy16, AtNs(0));
+  (void)apic.WriteMmio(0x380, 100, AtNs(0));
+  EXPECT_EQ(apic.ReadMmio(0x390, AtNs(15)), 100u);
+  EXPECT_EQ(apic.ReadMmio(0x390, AtNs(16)), 99u);
+  EXPECT_EQ(apic.ReadMmio(0x390, AtNs(1599)), 1u);
+}
+
+// What is overdue when software changes the timer has happened all the same.
+TEST(TimerTest, AnExpiryBeforeANewInitialCountCounts) {
+  LocalApic apic = TimerIn(kOneShot);
+  (void)apic.WriteMmio(0x380, 1000, AtNs(0));
+  (void)apic.WriteMmio(0x380, 1000, AtNs(1500));
+  EXPECT_TRUE(apic.Pending(kTick));
+  EXPECT_EQ(apic.NextDeadlineNs(AtNs(1500)), 2500u);
+}
+
+TEST(TimerTest, AnExpiryBeforeANewDivisorCounts) {
+  LocalApic apic = TimerIn(kPeriodic);
+  (void)apic.WriteMmio(0x380, 1000, AtNs(0));
+  (void)apic.WriteMmio(0x3e0, kTimerDivideBy16, AtNs(1500));
+  EXPECT_TRUE(apic.Pending(kTick));
+  EXPECT_EQ(apic.ReadMmio(0x390, AtNs(1500)), 500u);
+}
+
+TEST(TimerTest, AnExpiryBeforeANewTscDeadlineCounts) {
+  LocalApic apic = TimerIn(kDeadline);
+  (void)apic.WriteTscDeadline(100, Time{.ns = 0, .tsc = 50});
+  (void)apic.WriteTscDeadline(1000, Time{.ns = 0, .tsc = 200});
+  EXPECT_TRUE(apic.Pending(kTick));
+  EXPECT_EQ(apic.ReadTscDeadline(Time{.ns = 0, .tsc = 200}), 1000u);
+}
+
 TEST(TimerTest, NewDivisorGoesOnFromTheCurrentCount) {
   LocalApic apic = TimerIn(kOneShot);
   (void)apic.WriteMmio(0x380, 1000, AtNs(0));
@@ -222,6 +256,15 @@ TEST(TimerTest, EnteringTscDeadlineModeStopsTheCount) {
   LocalApic apic = TimerIn(kPeriodic);
   (void)apic.WriteMmio(0x380, 1000, AtNs(0));
   (void)apic.WriteMmio(0x320, kDeadline, AtNs(100));
+  EXPECT_EQ(apic.NextDeadlineNs(AtNs(100)), std::nullopt);
+  EXPECT_EQ(apic.ReadMmio(0x380, AtNs(100)), 0u);
+}
+
+// 11.4.7.2 masks it: a caller that re-arms by the effect finds no deadline.
+TEST(TimerTest, SoftwareDisableTakesTheDeadlineAwayAndSaysSo) {
+  LocalApic apic = TimerIn(kPeriodic);
+  (void)apic.WriteMmio(0x380, 1000, AtNs(0));
+  EXPECT_EQ(apic.WriteMmio(0x0f0, 0x0ff, AtNs(100)).kind, Kind::kRouting);
   EXPECT_EQ(apic.NextDeadlineNs(AtNs(100)), std::nullopt);
 }
 

@@ -135,7 +135,19 @@ TEST(XApicAccessTest, DisabledApicReadsAllOnesAtEverySize) {
   EXPECT_EQ(apic.StoreMmio(0x080, 4, 0x50, Time{}).kind, Kind::kNone);
 }
 
-// Table 11-1, note: "the illegal register access bit of the ESR will not be set".
+// Where the page is not there, no access to it is one.
+TEST(XApicAccessTest, NarrowStoreOutsideXApicModeIsNoError) {
+  LocalApic wide = EnabledX2Apic();
+  (void)wide.StoreMmio(0x048, 1, 0, Time{});
+  EXPECT_FALSE(wide.WriteMsr(0x828, 0, Time{}).fault);
+  EXPECT_EQ(wide.ReadMsr(0x828, Time{}).value, 0u);
+  LocalApic disabled = EnabledXApic();
+  ASSERT_FALSE(disabled.WriteApicBase(kApicBaseGpa).fault);
+  (void)disabled.StoreMmio(0x048, 1, 0, Time{});
+  ASSERT_FALSE(disabled.WriteApicBase(kApicBaseGpa | kApicBaseEnable).fault);
+  EXPECT_EQ(ErrorsOf(disabled), 0u);
+}
+
 // 11.4.6: "some processors permit software to modify the APIC ID"; 11.4.7.3: INIT keeps it.
 TEST(XApicAccessTest, AWritableIdIsPublishedAndSurvivesInit) {
   ApicConfig config;
@@ -158,12 +170,23 @@ TEST(XApicAccessTest, AWritableIdIsPublishedAndSurvivesInit) {
   EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x03000000u);
 }
 
+// By way of "disabled", as a hypervisor adopts a step that it has not seen whole.
+TEST(XApicAccessTest, AnAdoptedRoundThroughDisabledEndsAWrittenId) {
+  LocalApic apic(ApicId(3), false, {.has_writable_xapic_id = true});
+  (void)apic.WriteMmio(0x020, 0x2a000000, Time{});
+  (void)apic.AdoptApicBase(kApicBaseGpa | kApicBaseEnable | kApicBaseX2Apic);
+  (void)apic.AdoptApicBase(kApicBaseGpa | kApicBaseEnable);
+  EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x03000000u);
+  EXPECT_FALSE(apic.Routing().has_written_id);
+}
+
 TEST(XApicAccessTest, AnIdIsReadOnlyUnlessConfigured) {
   LocalApic apic(ApicId(3), false);
   EXPECT_EQ(apic.WriteMmio(0x020, 0x2a000000, Time{}).kind, WriteEffect::Kind::kNone);
   EXPECT_EQ(apic.ReadMmio(0x020, Time{}), 0x03000000u);
 }
 
+// Table 11-1, note: "the illegal register access bit of the ESR will not be set".
 TEST(XApicAccessTest, AprAndRemoteReadAreZeroWithoutAnError) {
   LocalApic apic = EnabledXApic();
   apic.Accept(Vector(0x91));

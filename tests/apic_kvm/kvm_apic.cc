@@ -8,6 +8,7 @@
 #include "vmm/base/status_macros.h"
 #include "vmm/cpu/cpuid.h"
 #include "vmm/device/monotonic_clock.h"
+#include "vmm/vcpu/lapic_page.h"
 
 namespace sipi {
 namespace {
@@ -67,7 +68,9 @@ absl::Status KvmApic::RunToExit() {
   const uint64_t begin_ns = MonotonicNs();
   if (begin_ns + kTimeLimitNs / 2 > watchdog_ns_) {
     watchdog_ns_ = begin_ns + kTimeLimitNs;
-    watchdog_.ArmAt(watchdog_ns_);
+    if (const int error = watchdog_.ArmAt(watchdog_ns_); error != 0) {
+      return absl::ErrnoToStatus(error, "timer_create");
+    }
   }
   while (true) {
     const RunResult result = vcpu_.Run();
@@ -96,9 +99,7 @@ absl::Status KvmApic::RunToExit() {
 
 absl::StatusOr<apic::RegisterPage> KvmApic::Page() const {
   ASSIGN_OR_RETURN(const kvm_lapic_state lapic, vcpu_.GetLapic());
-  apic::RegisterPage page;
-  std::memcpy(page.bytes.data(), lapic.regs, sizeof lapic.regs);
-  return page;
+  return PageOf(lapic);
 }
 
 absl::StatusOr<uint64_t> KvmApic::ApicBase() const { return vcpu_.GetMsr(apic::kMsrApicBase); }
@@ -108,8 +109,7 @@ absl::StatusOr<uint64_t> KvmApic::TscDeadline() const {
 }
 
 absl::Status KvmApic::SetPage(const apic::RegisterPage& page) {
-  kvm_lapic_state lapic;
-  std::memcpy(lapic.regs, page.bytes.data(), sizeof lapic.regs);
+  const kvm_lapic_state lapic = LapicOf(page);
   // Twice: KVM clears the initial count that it has just taken when the page changes the timer's
   // mode to or from TSC deadline.
   RETURN_IF_ERROR(vcpu_.SetLapic(lapic));

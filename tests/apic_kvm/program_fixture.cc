@@ -1,9 +1,8 @@
 #include "tests/apic_kvm/program_fixture.h"
 
-#include <cstring>
-
 #include "vmm/base/status_macros.h"
 #include "vmm/device/monotonic_clock.h"
+#include "vmm/vcpu/lapic_page.h"
 #include "vmm/vcpu/user_vcpu.h"
 
 namespace sipi {
@@ -138,14 +137,12 @@ void ProgramTest::Ping(Program& boot, uint32_t cpu, uint8_t vector, uint32_t tim
 
 apic::RegisterPage ProgramTest::PageOf(uint32_t cpu) {
   VcpuThread& thread = machine_->thread(CpuNumber(cpu));
-  apic::RegisterPage page;
   if (user_) {
     apic::LocalApic apic = static_cast<UserVcpu&>(thread).apic();
-    page = apic.ToPage({.ns = MonotonicNs(), .tsc = 0});
-  } else if (const auto lapic = thread.vcpu().GetLapic(); lapic.ok()) {
-    std::memcpy(page.bytes.data(), lapic->regs, sizeof lapic->regs);
+    return apic.ToPage({.ns = MonotonicNs(), .tsc = 0});
   }
-  return page;
+  const absl::StatusOr<kvm_lapic_state> lapic = thread.vcpu().GetLapic();
+  return lapic.ok() ? sipi::PageOf(*lapic) : apic::RegisterPage{};
 }
 
 }  // namespace sipi

@@ -42,6 +42,7 @@ class FakeLines final : public InterruptLines {
   }
   bool WriteMmio(Gpa gpa, std::span<const std::byte>) override { return gpa.value == 0xfec0'0000; }
   void EndOfInterrupt(Vector) override {}
+  void TargetsChanged() override {}
   bool IntPin() const override { return false; }
   Vector Acknowledge() override { return Vector(0); }
 

@@ -18,6 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+constexpr uint64_t kActiveLow = 0x2000;
 constexpr uint64_t kLevel = 0x8000;
 constexpr uint64_t kExtInt = 0x700;
 constexpr uint64_t kMasked = 0x10000;
@@ -31,6 +32,7 @@ class UserLinesTest : public testing::Test {
         messages.push_back(message);
         order.push_back("send");
       });
+      return accepts;
     };
     outputs.int_pin_rose = [this] { Note([&] { ++int_pin_rises; }); };
     outputs.routes_changed = [this] { Note([&] { order.push_back("routes"); }); };
@@ -108,6 +110,7 @@ class UserLinesTest : public testing::Test {
   std::vector<std::string> order;
   std::vector<bool> idles;
   int int_pin_rises = 0;
+  bool accepts = true;               // some local APIC takes the messages
   std::unique_ptr<UserLines> lines;  // its thread ends before what it reports to
 };
 
@@ -247,6 +250,52 @@ TEST_F(UserLinesTest, UnmaskingALevelThatIsHighSendsIt) {
   EXPECT_THAT(Vectors(), IsEmpty());
   SetEntry(10, kLevel | 0x31);
   EXPECT_THAT(Vectors(), ElementsAre(0x31));
+}
+
+// A device's level goes to a CPU whose APIC is disabled when it comes, and enabled later.
+TEST_F(UserLinesTest, ALevelThatNoApicTookComesOnceOneMayTakeIt) {
+  SetEntry(10, kLevel | 0x31);
+  accepts = false;
+  lines->SetLine(10, true);
+  EXPECT_EQ(ReadIoApic(0x10 + 20) & 0x4000, 0u) << "remote IRR, with nobody to end it";
+  lines->TargetsChanged();
+  EXPECT_EQ(messages.size(), 2u) << "tried in vain";
+  accepts = true;
+  lines->TargetsChanged();
+  EXPECT_EQ(messages.size(), 3u);
+  EXPECT_EQ(ReadIoApic(0x10 + 20) & 0x4000, 0x4000u);
+  lines->TargetsChanged();
+  EXPECT_EQ(messages.size(), 3u) << "not before its end";
+}
+
+TEST_F(UserLinesTest, ALevelThatNoApicTookComesWhenItsLineRisesAgain) {
+  SetEntry(10, kLevel | 0x31);
+  accepts = false;
+  lines->SetLine(10, true);
+  accepts = true;
+  lines->SetLine(10, false);
+  lines->TargetsChanged();
+  EXPECT_EQ(messages.size(), 1u) << "nobody asks any more";
+  lines->SetLine(10, true);
+  EXPECT_EQ(messages.size(), 2u);
+}
+
+// Input 0 is the 8259's INT. Active low, it asks while nothing is pending.
+TEST_F(UserLinesTest, TheIntPinsFallIsAMessageWhereInput0IsActiveLow) {
+  ProgramPics();
+  lines->SetLine(5, true);
+  SetEntry(0, kLevel | kActiveLow | 0x61);
+  EXPECT_THAT(Vectors(), IsEmpty());
+  Out(0x21, 0x20);
+  EXPECT_THAT(Vectors(), ElementsAre(0x61));
+}
+
+TEST_F(UserLinesTest, TheIntPinsFallInTheAcknowledgeCycleIsAMessageToo) {
+  ProgramPics();
+  lines->SetLine(5, true);
+  SetEntry(0, kLevel | kActiveLow | 0x61);
+  EXPECT_EQ(lines->Acknowledge(), Vector(0x25));
+  EXPECT_THAT(Vectors(), ElementsAre(0x61));
 }
 
 // --- Routes: who has to know which vectors' ends count learns it before the interrupt is sent, and

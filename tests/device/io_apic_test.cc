@@ -104,7 +104,7 @@ TEST(IoApic, ALevelIsSentOnceUntilItsEoi) {
   ASSERT_EQ(again.size(), 1u) << "the line still asks";
   EXPECT_EQ(again.begin()->vector, Vector(0x99));
   EXPECT_NE(chip.entry(9) & kRemoteIrr, 0u);
-  chip.SetLine(9, false);
+  (void)chip.SetLine(9, false);
   EXPECT_TRUE(chip.EndOfInterrupt(Vector(0x99)).empty());
   EXPECT_EQ(chip.entry(9) & kRemoteIrr, 0u);
 }
@@ -113,8 +113,8 @@ TEST(IoApic, TheEoiOfAnotherVectorOrOfAnEdgeEndsNothing) {
   IoApic chip;
   SetEntry(chip, 9, kLevel | 0x99);
   SetEntry(chip, 10, 0x98);
-  chip.SetLine(9, true);
-  chip.SetLine(10, true);
+  (void)chip.SetLine(9, true);
+  (void)chip.SetLine(10, true);
   EXPECT_TRUE(chip.EndOfInterrupt(Vector(0x98)).empty());
   EXPECT_NE(chip.entry(9) & kRemoteIrr, 0u);
 }
@@ -126,6 +126,43 @@ TEST(IoApic, OneEoiEndsEveryEntryWithThatVector) {
     EXPECT_TRUE(chip.SetLine(input, true).has_value());
   }
   EXPECT_EQ(chip.EndOfInterrupt(Vector(0x50)).size(), 3u);
+}
+
+// 3.2.4, bit 14: set "when local APIC(s) accept the level interrupt".
+TEST(IoApic, ALevelThatNobodyAcceptedIsTriedAgain) {
+  IoApic chip;
+  SetEntry(chip, 9, kLevel | 0x99);
+  const auto refused = [&](const auto& messages) {
+    if (messages.empty()) return false;
+    chip.NotAccepted(messages.begin()->input);
+    return (chip.entry(9) & kRemoteIrr) == 0;
+  };
+  const auto set_line = [&](bool high) {
+    IoApicMessages messages;
+    if (const auto message = chip.SetLine(9, high)) messages.Add(*message);
+    return messages;
+  };
+  EXPECT_TRUE(refused(set_line(true)));
+  EXPECT_TRUE(refused(set_line(true))) << "the line is driven again";
+  EXPECT_TRUE(refused(Write(chip, 0x10 + 2 * 9, kLevel | 0x99))) << "its entry is written";
+  EXPECT_TRUE(refused(Write(chip, 0x11 + 2 * 9, 0x01000000))) << "the destination, too";
+  EXPECT_TRUE(refused(chip.EndOfInterrupt(Vector(0x99)))) << "somebody's EOI of that vector";
+  EXPECT_TRUE(chip.EndOfInterrupt(Vector(0x98)).empty());
+  EXPECT_TRUE(refused(chip.Retry()));
+  EXPECT_EQ(chip.Retry().size(), 1u);
+  EXPECT_NE(chip.entry(9) & kRemoteIrr, 0u) << "this one was accepted";
+  EXPECT_TRUE(chip.Retry().empty());
+}
+
+TEST(IoApic, RetrySendsNothingThatIsMaskedLowOrEdgeTriggered) {
+  IoApic chip;
+  SetEntry(chip, 1, kMask | kLevel | 0x41);
+  SetEntry(chip, 2, kLevel | 0x42);
+  SetEntry(chip, 3, 0x43);
+  EXPECT_FALSE(chip.SetLine(1, true).has_value());
+  EXPECT_TRUE(chip.SetLine(3, true).has_value());
+  chip.NotAccepted(3);  // an edge is lost
+  EXPECT_TRUE(chip.Retry().empty());
 }
 
 TEST(IoApic, UnmaskingAnAssertedLevelSendsIt) {
@@ -143,8 +180,8 @@ TEST(IoApic, UnmaskingAnAssertedLevelSendsIt) {
 TEST(IoApic, ChangingTheDestinationWhileInServiceDoesNotDisturbTheEoi) {
   IoApic chip;
   SetEntry(chip, 14, kLevel | 0x84);
-  chip.SetLine(14, true);
-  chip.SetLine(14, false);
+  (void)chip.SetLine(14, true);
+  (void)chip.SetLine(14, false);
   EXPECT_TRUE(Write(chip, 0x10 + 2 * 14 + 1, 0x01000000).empty());
   EXPECT_TRUE(chip.EndOfInterrupt(Vector(0x84)).empty());
   EXPECT_EQ(chip.entry(14), Dest(1) | kLevel | 0x84);
@@ -153,7 +190,7 @@ TEST(IoApic, ChangingTheDestinationWhileInServiceDoesNotDisturbTheEoi) {
 TEST(IoApic, SwitchingToEdgeClearsRemoteIrr) {
   IoApic chip;
   SetEntry(chip, 7, kLevel | 0x60);
-  chip.SetLine(7, true);
+  (void)chip.SetLine(7, true);
   SetEntry(chip, 7, kMask | 0x60);
   EXPECT_EQ(chip.entry(7) & kRemoteIrr, 0u);
   EXPECT_EQ(SetEntry(chip, 7, kLevel | 0x60).size(), 1u);
@@ -161,7 +198,7 @@ TEST(IoApic, SwitchingToEdgeClearsRemoteIrr) {
 
 TEST(IoApic, ActiveLowInputsAskWhileLow) {
   IoApic chip;
-  chip.SetLine(16, true);
+  (void)chip.SetLine(16, true);
   SetEntry(chip, 16, kActiveLow | 0x70);
   EXPECT_TRUE(chip.SetLine(16, false).has_value());
   EXPECT_FALSE(chip.SetLine(16, true).has_value());
@@ -172,12 +209,12 @@ TEST(IoApic, ActiveLowInputsAskWhileLow) {
 TEST(IoApic, TheEoiRegisterExistsSinceVersion20) {
   IoApic chip;
   SetEntry(chip, 9, kLevel | 0x99);
-  chip.SetLine(9, true);
+  (void)chip.SetLine(9, true);
   EXPECT_EQ(chip.Write(kEoi, 0x99).size(), 1u);
   IoApic old(0, 0x11);
   EXPECT_EQ(Read(old, 0x01), 0x00170011u);
   SetEntry(old, 9, kLevel | 0x99);
-  old.SetLine(9, true);
+  (void)old.SetLine(9, true);
   EXPECT_TRUE(old.Write(kEoi, 0x99).empty());
   EXPECT_NE(old.entry(9) & kRemoteIrr, 0u);
 }

@@ -54,6 +54,7 @@ SIPI_GUEST(level_line)
 SIPI_GUEST(level_line_once)         // "[not ]in service\n" after one
 SIPI_GUEST(line_through_slave_pic)  // after one
 SIPI_GUEST(two_nmis)                // after two
+SIPI_GUEST(interrupt_in_nmi)        // after an interrupt in an NMI's handler, and the next NMI
 SIPI_GUEST(halt_while_timer_runs)   // for ever
 SIPI_GUEST(halt_after_one_shot)     // after one; goes on halting
 

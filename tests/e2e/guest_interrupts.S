@@ -263,6 +263,37 @@ on_nmi:
 1:
   iretq
 
+# A fixed interrupt in the handler of an NMI, with interrupts on, while another NMI waits: what IRET
+# ends is the blocking of NMIs, and of nothing else.
+entry interrupt_in_nmi
+  begin64
+  gate 2, on_nmi_with_interrupts
+  gate 0x51, on_apic_tick
+  apic_write64 0xf0, 0x1ff
+  send_nmi_to_id0
+1:
+  pause
+  jmp 1b
+on_nmi_with_interrupts:
+  cmpl $0, kTicks
+  jne 2f
+  send_nmi_to_id0
+  apic_write64 0x300, 0x4051
+  sti
+  mov $100000, %ecx
+1:
+  pause
+  cmpl $1, kTicks
+  je 3f
+  loop 1b
+  say64 "no interrupt in the NMI handler\n"
+  leave_with 1
+3:
+  cli
+  iretq
+2:
+  say_ticks_and_leave
+
 # Ticks at the slowest rate, 18 a second, and does nothing else, for ever.
 entry halt_while_timer_runs
   begin64

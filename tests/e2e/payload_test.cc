@@ -156,6 +156,11 @@ TEST_P(Payloads, ALevelTriggeredLineInterruptsUntilItFalls) {
 
 TEST_P(Payloads, AnNmiDuringAnNmiComesAfterIt) { ExpectPass(Boot64(guest::two_nmis), "ticked\n"); }
 
+// SDM vol 3A, 6.7.1: an NMI's handler blocks further NMIs; interrupts are RFLAGS.IF's affair.
+TEST_P(Payloads, AnInterruptComesIntoAnNmisHandlerWhileAnotherNmiWaits) {
+  ExpectPass(Boot64(guest::interrupt_in_nmi), "ticked\n");
+}
+
 // --- Results.
 
 TEST_P(Payloads, JsonHasThePayloadAndItsCpus) {

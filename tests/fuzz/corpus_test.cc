@@ -32,7 +32,7 @@ std::vector<uint8_t> BytesOf(const std::filesystem::path& path) {
 
 TEST(ApicCorpusTest, NoSeedBreaksARule) {
   const std::vector<std::filesystem::path> files = Corpus();
-  EXPECT_GE(files.size(), 24u);
+  EXPECT_GE(files.size(), 26u);
   for (const auto& file : files) {
     const std::vector<uint8_t> bytes = BytesOf(file);
     ASSERT_FALSE(bytes.empty()) << file;
@@ -78,6 +78,19 @@ TEST(FuzzRuleTest, StaleDeadlineIsFound) {
   EXPECT_EQ(stale.text(), "step 0 (start): the deadline moved and no effect said so");
 }
 
+TEST(FuzzRuleTest, DeadlineThatWentAwayIsFound) {
+  Finding finding;
+  CheckTimer(LocalApic(ApicId(0), true), Time{}, 1000, finding);
+  EXPECT_EQ(finding.text(), "step 0 (start): the deadline went away and no effect said so");
+}
+
+TEST(FuzzRuleTest, ForgottenIdIsFound) {
+  Finding finding;
+  CheckXApicId(LocalApic(ApicId(3), true), uint8_t{5}, Time{}, finding);
+  EXPECT_EQ(finding.text(),
+            "step 0 (start): the xAPIC ID is neither the written one nor the CPU's own");
+}
+
 TEST(FuzzRuleTest, SipiThatDoesNotCountIsFound) {
   Finding finding;
   CheckStartupWord({StartupWord::kSipiPending | StartupWord::kBsp}, finding);
@@ -121,6 +134,19 @@ TEST(FuzzRuleTest, ReferenceLeavesTheSenderOutOfAllButSelf) {
   icr.shorthand = Shorthand::kAllExcludingSelf;
   EXPECT_FALSE(Reaches(icr, &sender, sender));
   EXPECT_TRUE(Reaches(icr, &sender, other));
+}
+
+TEST(FuzzRuleTest, ReferenceFindsAWrittenIdInXApicModeOnly) {
+  LocalApic sender(ApicId(0), true);
+  LocalApic target(ApicId(1), false);
+  Icr icr;
+  icr.mode = DeliveryMode::kInit;
+  icr.dest = 5;
+  EXPECT_TRUE(Reaches(icr, &sender, target, uint8_t{5}));
+  icr.dest = 1;
+  EXPECT_FALSE(Reaches(icr, &sender, target, uint8_t{5}));
+  target.Reset(false, ApicMode::kX2Apic);
+  EXPECT_TRUE(Reaches(icr, &sender, target, uint8_t{5}));
 }
 
 }  // namespace

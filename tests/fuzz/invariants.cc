@@ -85,13 +85,25 @@ void CheckRegisters(LocalApic apic, const ApicConfig& config, Time now, Finding&
   LocalApic copy(apic.id(), apic.bsp(), config);
   copy.Reset(apic.bsp(), apic.mode());
   copy.FromPage(page, now);
-  finding.Check(copy.ToPage(now) == page, "the page does not restore to itself");
+  RegisterPage restored = copy.ToPage(now);
+  restored.Set(Reg::kId, page.Get(Reg::kId));  // the one register that a page does not bring along
+  finding.Check(restored == page, "the page does not restore to itself");
+}
+
+void CheckXApicId(LocalApic apic, std::optional<uint8_t> written_id, Time now, Finding& finding) {
+  if (apic.mode() != ApicMode::kXApic) return;
+  const uint8_t id = written_id.value_or(static_cast<uint8_t>(apic.id().value));
+  finding.Check(apic.ReadMmio(static_cast<uint32_t>(Reg::kId), now) == uint32_t{id} << 24,
+                "the xAPIC ID is neither the written one nor the CPU's own");
 }
 
 void CheckTimer(const LocalApic& apic, Time now, std::optional<uint64_t> known_deadline_ns,
                 Finding& finding) {
   const std::optional<uint64_t> deadline = apic.NextDeadlineNs(now);
-  if (!deadline) return;
+  if (!deadline) {
+    finding.Check(!known_deadline_ns, "the deadline went away and no effect said so");
+    return;
+  }
   finding.Check(*deadline > now.ns, "an expiry is overdue");
   finding.Check(known_deadline_ns && *known_deadline_ns <= *deadline,
                 "the deadline moved and no effect said so");

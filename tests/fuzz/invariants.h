@@ -12,8 +12,13 @@ namespace sipi::apic::fuzz {
 // a copy to play with.
 void CheckRegisters(LocalApic apic, const ApicConfig& config, Time now, Finding& finding);
 
+// In xAPIC mode the ID register shows what software wrote to it, where that counts, or the low 8
+// bits of the ID that the CPU was made with.
+void CheckXApicId(LocalApic apic, std::optional<uint8_t> written_id, Time now, Finding& finding);
+
 // The timer fires at its deadline and not before, which lies ahead once Advance() has been called,
-// and the deadline that the caller knows of is not later than that.
+// and the deadline that the caller knows of is not later than that; where there is none, the caller
+// knows of none.
 void CheckTimer(const LocalApic& apic, Time now, std::optional<uint64_t> known_deadline_ns,
                 Finding& finding);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tests/fuzz/invariants.h"
-#include "tests/fuzz/reference_routing.h"
 #include "tests/fuzz/x2apic_table.h"
 
 namespace sipi::apic::fuzz {
@@ -36,6 +35,7 @@ ApicConfig ConfigOf(uint8_t clock, uint8_t features) {
   config.has_cmci = (features & 4) == 0;
   config.has_directed_eoi = (features & 8) != 0;
   config.has_lowest_priority_ipi = (features & 16) == 0;
+  config.has_writable_xapic_id = (features & 32) != 0;
   return config;
 }
 
@@ -130,6 +130,10 @@ void Machine::StoreMmio(uint32_t cpu, ByteReader& input) {
   const uint32_t bytes = 1 + input.U8() % 8;
   const uint64_t value = input.U64();
   const RegisterPage before = LocalApic(Apic(cpu)).ToPage(now_);
+  const bool is_id = offset == static_cast<uint32_t>(Reg::kId) && bytes == 4;
+  if (is_id && config_.has_writable_xapic_id && Apic(cpu).mode() == ApicMode::kXApic) {
+    cpus_[cpu]->written_id = static_cast<uint8_t>(value >> 24);
+  }
   const WriteEffect effect = Apic(cpu).StoreMmio(offset, bytes, value, now_);
   finding_.Check(!effect.fault, "a store faulted");
   if (Apic(cpu).mode() != ApicMode::kXApic) {
@@ -180,6 +184,7 @@ void Machine::WriteApicBase(uint32_t cpu, uint16_t bits) {
   finding_.Check(effect.fault == illegal, "IA32_APIC_BASE does not fault as figure 11-27 says");
   finding_.Check(Apic(cpu).ReadApicBase() == (illegal ? before : value),
                  "IA32_APIC_BASE is not what was written, or not kept by a fault");
+  if (!illegal && !enable) cpus_[cpu]->written_id.reset();  // 11.4.3: its state is lost
   Apply(cpu, effect);
 }
 

@@ -15,6 +15,7 @@
 #include "apic/model/router.h"
 #include "tests/fuzz/byte_reader.h"
 #include "tests/fuzz/finding.h"
+#include "tests/fuzz/reference_routing.h"
 
 namespace sipi::apic::fuzz {
 
@@ -53,6 +54,7 @@ class Machine {
     LocalApic apic;
     StartupMailbox startup;
     std::optional<uint64_t> deadline_ns;  // as a VMM remembers it
+    std::optional<uint8_t> written_id;    // what software has made of the xAPIC ID
   };
 
   void Do(Operation operation, uint32_t cpu, ByteReader& input);
@@ -77,6 +79,9 @@ class Machine {
   void RefreshTimer(uint32_t cpu);
   void CheckEverything();
   LocalApic& Apic(uint32_t cpu) { return cpus_[cpu]->apic; }
+  bool MustReach(uint32_t cpu, const Icr& icr, const LocalApic* sender) {
+    return Reaches(icr, sender, Apic(cpu), cpus_[cpu]->written_id);
+  }
 
   Finding& finding_;
   ApicConfig config_;

@@ -3,7 +3,6 @@
 
 #include "tests/fuzz/invariants.h"
 #include "tests/fuzz/machine.h"
-#include "tests/fuzz/reference_routing.h"
 
 namespace sipi::apic::fuzz {
 
@@ -23,8 +22,10 @@ void Machine::Apply(uint32_t cpu, const WriteEffect& effect) {
                      "a self IPI is not in IRR");
       return;
     case Kind::kPriority:
-    case Kind::kRouting:
       return Publish(cpu);
+    case Kind::kRouting:
+      Publish(cpu);
+      return RefreshTimer(cpu);
     case Kind::kTimer:
       return RefreshTimer(cpu);
     case Kind::kModeChange:
@@ -41,7 +42,7 @@ void Machine::Route(uint32_t sender, const Icr& icr) {
                         [&](CpuNumber cpu) { targets.push_back(cpu.value); });
   std::vector<uint32_t> expected;
   for (uint32_t cpu = 0; cpu < cpus_.size(); ++cpu) {
-    if (Reaches(icr, &Apic(sender), Apic(cpu))) expected.push_back(cpu);
+    if (MustReach(cpu, icr, &Apic(sender))) expected.push_back(cpu);
   }
   std::sort(targets.begin(), targets.end());
   if (icr.mode == DeliveryMode::kLowestPriority) {
@@ -70,7 +71,7 @@ void Machine::SendFromDevice(ByteReader& input) {
   table_->ForEachDeviceTarget(icr, [&](CpuNumber cpu) { targets.push_back(cpu.value); });
   for (uint32_t cpu = 0; cpu < cpus_.size(); ++cpu) {
     const bool hit = std::find(targets.begin(), targets.end(), cpu) != targets.end();
-    const bool must = Reaches(icr, nullptr, Apic(cpu));
+    const bool must = MustReach(cpu, icr, nullptr);
     finding_.Check(icr.mode == DeliveryMode::kLowestPriority ? must || !hit : must == hit,
                    "the device's message reaches other CPUs than it must");
   }
@@ -108,6 +109,7 @@ void Machine::RefreshTimer(uint32_t cpu) {
 void Machine::CheckEverything() {
   for (uint32_t cpu = 0; cpu < cpus_.size(); ++cpu) {
     CheckRegisters(Apic(cpu), config_, now_, finding_);
+    CheckXApicId(Apic(cpu), cpus_[cpu]->written_id, now_, finding_);
     CheckTimer(Apic(cpu), now_, cpus_[cpu]->deadline_ns, finding_);
     CheckStartupWord(cpus_[cpu]->startup.Peek(), finding_);
     finding_.Check(table_->State(CpuNumber(cpu)) == Apic(cpu).Routing(),

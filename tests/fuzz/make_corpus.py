@@ -16,7 +16,7 @@ import sys
 
 # IDs of the machine's CPUs, and its features.
 DENSE, SPARSE, CLUSTERS, ODD = 0, 1, 2, 3
-NO_X2APIC, NO_DEADLINE, NO_CMCI, DIRECTED_EOI, NO_LOWEST_PRIORITY = 1, 2, 4, 8, 16
+NO_X2APIC, NO_DEADLINE, NO_CMCI, DIRECTED_EOI, NO_LOWEST_PRIORITY, WRITABLE_ID = 1, 2, 4, 8, 16, 32
 
 
 def machine(cpus, ids=DENSE, clock=0, x2apic=False, features=0):
@@ -169,6 +169,16 @@ SEEDS = {
     'wide_ids': machine(8, ids=ODD) + enable(*range(8)) + base(0, 0xd00) + base(4, 0xc00) + ipi(0, 0x4500, 300) +
     ipi(0, 0x4500, 256) + ipi(0, 0x4031, 44) + ipi(1, 0x4032, 44) + ipi(1, 0x4033, 255) + ipi(0, 0x4034, 255) +
     ipi(0, 0x4035, 0xffffffff) + ipi(0, 0x4836, 0xffff8000),
+    # 11.4.6: software gives CPUs other IDs, one of them twice, two the same; INIT keeps them, EN = 0 does not.
+    'written_ids': machine(4, features=WRITABLE_ID) + enable(*range(4)) + store(1, 0x020, 7 << 24) + store(1, 0x020, 9 << 24) +
+    ipi(0, 0x4031, 9) + ipi(0, 0x4032, 7) + ipi(0, 0x4033, 1) + store(2, 0x020, 9 << 24) + ipi(3, 0x4034, 9) +
+    device(0x0035, 9) + ipi(0, 0x4131, 9) + post(1, 1, 8) + startup(1) + ipi(0, 0x4500, 9) + base(2, 0xc00) +
+    ipi(0, 0x4036, 2) + base(2, 0x000) + base(1, 0x000) + base(1, 0x800) + load(1, 0x020) + ipi(0, 0x4500, 1) +
+    ipi(0, 0x4500, 9),
+    # 11.8.4: an edge on a pending level and the other way round; 11.5.1: LINT0's vector changes before its EOI.
+    'trigger_modes': machine(1) + enable(0) + device(0x8041, 0) + device(0x0041, 0) + device(0x0042, 0) + device(0x8042, 0) +
+    take(0) + eoi(0) + take(0) + eoi(0) + store(0, 0x350, 0x8051) + local(0, LINT0) + take(0) + store(0, 0x350, 0x8052) +
+    eoi(0) + local(0, LINT0),
     # CPUs in three modes at once.
     'mixed_modes': machine(3, ids=SPARSE) + enable(0, 1, 2) + base(1, 0xc00) + base(2, 0x000) + ipi(0, 0xc4031) +
     ipi(1, 0xc4032) + ipi(2, 0xc4033) + ipi(1, 0x4034, 18) + device(0x0035, 0xff),

@@ -46,7 +46,8 @@ bool AnswersLogically(uint32_t dest, const LocalApic& target) {
 
 }  // namespace
 
-bool Reaches(const Icr& icr, const LocalApic* sender, const LocalApic& target) {
+bool Reaches(const Icr& icr, const LocalApic* sender, const LocalApic& target,
+             std::optional<uint8_t> written_id) {
   if (!Sendable(icr, sender == nullptr) || !AnswersAtAll(icr, target)) return false;
   if (sender != nullptr) {
     if (sender->mode() == ApicMode::kDisabled) return false;
@@ -63,7 +64,10 @@ bool Reaches(const Icr& icr, const LocalApic* sender, const LocalApic& target) {
   }
   const bool wide = sender != nullptr && sender->mode() == ApicMode::kX2Apic;
   if (icr.dest == (wide ? 0xffffffff : 0xff)) return true;
-  return icr.logical ? AnswersLogically(icr.dest, target) : target.id().value == icr.dest;
+  if (icr.logical) return AnswersLogically(icr.dest, target);
+  // 11.4.6: software's ID counts in xAPIC mode alone.
+  const bool renamed = target.mode() == ApicMode::kXApic && written_id.has_value();
+  return icr.dest == (renamed ? *written_id : target.id().value);
 }
 
 }  // namespace sipi::apic::fuzz

@@ -106,7 +106,7 @@ class DeviceMessages : public UserIrqchipUnit {
 TEST_F(DeviceMessages, ALevelTriggeredOneIsTakenAsALevel) {
   apic::Icr icr = Command(apic::DeliveryMode::kFixed, 9, 0x41);
   icr.level_triggered = true;
-  chip.SendDevice(icr, counters);
+  EXPECT_TRUE(chip.SendDevice(icr, counters));
   EXPECT_EQ(mailboxes[3]->TakeVectors()[1], 0u);
   EXPECT_EQ(mailboxes[3]->TakeLevels()[1], 0b10u);
   EXPECT_FALSE(mailboxes[1]->HasWork());
@@ -123,16 +123,23 @@ TEST_F(DeviceMessages, ACpusCommandIsAnEdgeWhateverItSays) {
 }
 
 TEST_F(DeviceMessages, ExtIntAndNmiReachTheirCpu) {
-  chip.SendDevice(Command(apic::DeliveryMode::kExtInt, 1), counters);
+  EXPECT_TRUE(chip.SendDevice(Command(apic::DeliveryMode::kExtInt, 1), counters));
   EXPECT_EQ(mailboxes[1]->TakeWork(), CpuMailbox::kExtInt);
-  chip.SendDevice(Command(apic::DeliveryMode::kNmi, 2), counters);
+  EXPECT_TRUE(chip.SendDevice(Command(apic::DeliveryMode::kNmi, 2), counters));
   EXPECT_EQ(mailboxes[2]->TakeWork(), CpuMailbox::kNmi);
 }
 
 TEST_F(DeviceMessages, ToNobodyAreCounted) {
-  chip.SendDevice(Command(apic::DeliveryMode::kFixed, 77, 0x41), counters);
+  EXPECT_FALSE(chip.SendDevice(Command(apic::DeliveryMode::kFixed, 77, 0x41), counters));
   EXPECT_EQ(counters.undeliverable, 1u);
   EXPECT_EQ(counters.ipis, 0u);
+}
+
+TEST_F(DeviceMessages, ASoftwareDisabledApicTakesNone) {
+  apic::LocalApic local(ids8[3], false);
+  chip.routing().Publish(CpuNumber(3), local.Routing());
+  EXPECT_FALSE(chip.SendDevice(Command(apic::DeliveryMode::kFixed, 9, 0x41), counters));
+  EXPECT_FALSE(mailboxes[3]->HasWork());
 }
 
 // --- Commands that table 11-3 does not have.

@@ -30,6 +30,10 @@ class InterruptLines {
   // A local APIC ended a level-triggered interrupt.
   virtual void EndOfInterrupt(Vector vector) = 0;
 
+  // What decides about the messages that reach a local APIC has changed: its mode, software enable
+  // or an ID. To be called once that is published.
+  virtual void TargetsChanged() = 0;
+
   // The 8259's INT output, and the CPU's acknowledge cycle, where it is not KVM's own affair.
   virtual bool IntPin() const = 0;
   virtual Vector Acknowledge() = 0;

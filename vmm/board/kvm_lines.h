@@ -18,6 +18,7 @@ class KvmLines final : public InterruptLines {
   bool ReadMmio(Gpa, std::span<std::byte>) override { return false; }
   bool WriteMmio(Gpa, std::span<const std::byte>) override { return false; }
   void EndOfInterrupt(Vector) override {}
+  void TargetsChanged() override {}
   bool IntPin() const override { return false; }
   Vector Acknowledge() override { return Vector(0); }
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr uint64_t kIoApicBytes = 0x1000;
 constexpr uint32_t kTimerLine = 0;
-constexpr uint32_t kTimerInput = 2;  // of the I/O APIC; its input 0 is the 8259's INT
+constexpr uint32_t kTimerInput = 2;   // of the I/O APIC
+constexpr uint32_t kIntPinInput = 0;  // the 8259's INT is wired to it
 constexpr uint64_t kMaskedEntry = 1u << 16;
 constexpr uint64_t kMessageBits = 0xff00'0000'0000'8fff;  // vector, modes, trigger, destination
 
@@ -63,12 +64,19 @@ void UserLines::SetLine(uint32_t line, bool high) {
 
 void UserLines::SetLineLocked(uint32_t line, bool high) {
   pic_.SetLine(line, high);
-  const uint32_t input = line == kTimerLine ? kTimerInput : line;
-  if (const auto message = io_apic_.SetLine(input, high)) outputs_.send(*message);
+  SetInputLocked(line == kTimerLine ? kTimerInput : line, high);
+}
+
+void UserLines::SetInputLocked(uint32_t input, bool high) {
+  if (const auto message = io_apic_.SetLine(input, high)) SendLocked(*message);
+}
+
+void UserLines::SendLocked(const IoApicMessage& message) {
+  if (!outputs_.send(message)) io_apic_.NotAccepted(message.input);
 }
 
 void UserLines::SendLocked(const IoApicMessages& messages) {
-  for (const IoApicMessage& message : messages) outputs_.send(message);
+  for (const IoApicMessage& message : messages) SendLocked(message);
 }
 
 bool UserLines::ReadPort(uint16_t port, uint32_t size, uint32_t* value) {
@@ -127,11 +135,16 @@ void UserLines::EndOfInterrupt(Vector vector) {
   SendLocked(io_apic_.EndOfInterrupt(vector));
 }
 
+void UserLines::TargetsChanged() {
+  const std::lock_guard lock(mutex_);
+  SendLocked(io_apic_.Retry());
+}
+
 Vector UserLines::Acknowledge() {
   const std::lock_guard lock(mutex_);
   const Vector vector = pic_.Acknowledge();
   // INT falls in the cycle. If there is a request above this one, it rises again.
-  io_apic_.SetLine(0, false);
+  SetInputLocked(kIntPinInput, false);
   int_pin_.store(false, std::memory_order_seq_cst);
   PublishLocked();
   return vector;
@@ -170,11 +183,10 @@ void UserLines::PublishIntPinLocked() {
   const bool high = pic_.IntPin();
   const bool was_high = int_pin_.exchange(high, std::memory_order_seq_cst);
   if (high && !was_high) {
-    // Input 0 of the I/O APIC is wired to it; the pulse is the edge.
-    if (const auto message = io_apic_.SetLine(0, true)) outputs_.send(*message);
+    SetInputLocked(kIntPinInput, true);  // the pulse is the edge
     outputs_.int_pin_rose();
   } else if (!high && was_high) {
-    io_apic_.SetLine(0, false);
+    SetInputLocked(kIntPinInput, false);
   }
 }
 

@@ -29,8 +29,9 @@ class UserLines final : public InterruptLines {
   // What the controllers do to the rest of the machine. Called with the mutex held, on any thread:
   // they must not call back.
   struct Outputs {
-    std::function<void(const IoApicMessage&)> send;  // an I/O APIC's message
-    std::function<void()> int_pin_rose;              // the 8259's INT: tell the boot CPU
+    // An I/O APIC's message. False: no local APIC took it.
+    std::function<bool(const IoApicMessage&)> send;
+    std::function<void()> int_pin_rose;  // the 8259's INT: tell the boot CPU
     // A redirection entry stands for another message, of which none has been sent. May be null.
     std::function<void()> routes_changed;
     // The timer's thread has nothing to wait for (true), or may raise an interrupt (false): never
@@ -54,6 +55,7 @@ class UserLines final : public InterruptLines {
   bool ReadMmio(Gpa gpa, std::span<std::byte> data) override;
   bool WriteMmio(Gpa gpa, std::span<const std::byte> data) override;
   void EndOfInterrupt(Vector vector) override;
+  void TargetsChanged() override;
   bool IntPin() const override { return int_pin_.load(std::memory_order_seq_cst); }
   Vector Acknowledge() override;
 
@@ -67,6 +69,9 @@ class UserLines final : public InterruptLines {
   static void* TimerMain(void* self);
   void TimerLoop();
   void SetLineLocked(uint32_t line, bool high);
+  // An input of the I/O APIC.
+  void SetInputLocked(uint32_t input, bool high);
+  void SendLocked(const IoApicMessage& message);
   void SendLocked(const IoApicMessages& messages);
   // Makes the interrupts that counter 0 has raised by now happen.
   void CatchUpLocked(uint64_t now_ns);

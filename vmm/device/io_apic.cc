@@ -43,8 +43,8 @@ bool IsValid(uint64_t entry) {
 
 }  // namespace
 
-IoApicMessage IoApicMessageOf(uint64_t entry) {
-  IoApicMessage message;
+apic::Icr IoApicMessageOf(uint64_t entry) {
+  apic::Icr message;
   message.vector = Vector(static_cast<uint8_t>(entry));
   message.mode = ModeOf(entry);
   message.logical = (entry & kLogical) != 0;
@@ -125,7 +125,7 @@ std::optional<IoApicMessage> IoApic::SetLine(uint32_t input, bool high) {
   // 3.2.4, bit 16: an edge on a masked input is ignored, not kept.
   const bool edge = Asserted(input) && !was_asserted;
   if (!edge || (entry & kMask) != 0 || !IsValid(entry)) return std::nullopt;
-  return IoApicMessageOf(entry);
+  return IoApicMessage{IoApicMessageOf(entry), input};
 }
 
 std::optional<IoApicMessage> IoApic::ServeLevel(uint32_t input) {
@@ -133,7 +133,17 @@ std::optional<IoApicMessage> IoApic::ServeLevel(uint32_t input) {
   if (!IsLevel(entry) || !Asserted(input)) return std::nullopt;
   if ((entry & (kMask | kRemoteIrr)) != 0) return std::nullopt;
   entry |= kRemoteIrr;
-  return IoApicMessageOf(entry);
+  return IoApicMessage{IoApicMessageOf(entry), input};
+}
+
+void IoApic::NotAccepted(uint32_t input) { entries_[input] &= ~kRemoteIrr; }
+
+IoApicMessages IoApic::Retry() {
+  IoApicMessages messages;
+  for (uint32_t input = 0; input < kIoApicInputs; ++input) {
+    if (const auto message = ServeLevel(input)) messages.Add(*message);
+  }
+  return messages;
 }
 
 // 3.2.4, bit 14. The EOI carries the vector only: it ends every level entry that has it.
@@ -141,8 +151,7 @@ IoApicMessages IoApic::EndOfInterrupt(Vector vector) {
   IoApicMessages messages;
   for (uint32_t input = 0; input < kIoApicInputs; ++input) {
     uint64_t& entry = entries_[input];
-    const bool matches = static_cast<uint8_t>(entry) == vector.value && IsLevel(entry);
-    if (!matches || (entry & kRemoteIrr) == 0) continue;
+    if (static_cast<uint8_t>(entry) != vector.value || !IsLevel(entry)) continue;
     entry &= ~kRemoteIrr;
     if (const auto message = ServeLevel(input)) messages.Add(*message);
   }

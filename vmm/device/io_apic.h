@@ -7,7 +7,13 @@
 // says matters here. The caller serialises.
 //
 // Where the data sheets leave a choice:
-// - A message always arrives, so remote IRR is set with it, delivery status reads 0.
+// - Remote IRR says that a local APIC has accepted the level interrupt (3.2.4, bit 14). It is set
+//   with the message; whoever sends that tells of one that nobody took (NotAccepted), and the input
+//   is tried again when its line or entry is set, at an EOI of its vector, and when a local APIC
+//   changes (Retry). A target that the message has reached and that then refuses it, because an
+//   INIT or a software disable came first or the vector is illegal, counts as one that accepted:
+//   software has to switch the entry to edge and back, as on hardware.
+// - Delivery status reads 0, even while such an input waits.
 // - Switching an entry to edge trigger clears remote IRR, on which software relies.
 // - NMI, SMI, INIT and ExtINT are edge-triggered whatever the entry's trigger mode says.
 // - A level interrupt is sent when its entry is unmasked or changed, too, if the line asks for it.
@@ -29,10 +35,12 @@ inline constexpr uint64_t kIoApicGpa = 0xfec0'0000;
 inline constexpr uint32_t kIoApicInputs = 24;
 
 // A device's message: vector, mode, dest (8 bits), logical and level_triggered count.
-using IoApicMessage = apic::Icr;
+struct IoApicMessage : apic::Icr {
+  uint32_t input = 0;  // where it comes from
+};
 
 // The message that a redirection entry stands for.
-IoApicMessage IoApicMessageOf(uint64_t entry);
+apic::Icr IoApicMessageOf(uint64_t entry);
 
 // What one access or EOI makes due: nothing but rarely.
 class IoApicMessages {
@@ -59,14 +67,21 @@ class IoApic {
   // MMIO in the page at kIoApicGpa. Registers are 32 bits wide and all accesses should be: narrower
   // and wider ones are zero-extended and cut.
   uint32_t Read(uint64_t offset) const;
-  IoApicMessages Write(uint64_t offset, uint32_t value);
+  [[nodiscard]] IoApicMessages Write(uint64_t offset, uint32_t value);
 
   // The electrical level of an input; the entry's polarity says which one asks for the interrupt.
   // Inputs that do not exist: no effect.
-  std::optional<IoApicMessage> SetLine(uint32_t input, bool high);
+  [[nodiscard]] std::optional<IoApicMessage> SetLine(uint32_t input, bool high);
 
   // A local APIC broadcasts the EOI of a level-triggered interrupt.
-  IoApicMessages EndOfInterrupt(Vector vector);
+  [[nodiscard]] IoApicMessages EndOfInterrupt(Vector vector);
+
+  // No local APIC took the message of that input. Call before anything else happens to this chip.
+  // Precondition: input < kIoApicInputs.
+  void NotAccepted(uint32_t input);
+
+  // Some local APIC may now take what none took before.
+  [[nodiscard]] IoApicMessages Retry();
 
   // A redirection entry as its two registers hold it. Precondition: input < kIoApicInputs.
   uint64_t entry(uint32_t input) const { return entries_[input]; }

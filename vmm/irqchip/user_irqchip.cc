@@ -63,13 +63,14 @@ void UserIrqchip::SendInvalid(const apic::Icr& icr, CpuNumber sender, SendCounte
   Deliver(icr, /*level=*/false, sender, counters);
 }
 
-void UserIrqchip::SendDevice(const apic::Icr& icr, SendCounters& counters) {
+bool UserIrqchip::SendDevice(const apic::Icr& icr, SendCounters& counters) {
   bool reached = false;
   routing_.ForEachDeviceTarget(icr, [&](CpuNumber target) {
     reached = true;
     Deliver(icr, icr.level_triggered, target, counters);
   });
   if (!reached) ++counters.undeliverable;
+  return reached;
 }
 
 // Interrupts between CPUs are edge-triggered, whatever their command says (SDM vol 3A, 11.8.4).

@@ -48,8 +48,8 @@ class UserIrqchip {
   // Sends an interrupt command as the CPU `sender`. Any thread that owns `counters`.
   void Send(const apic::Icr& icr, CpuNumber sender, SendCounters& counters);
 
-  // Sends a device's message (I/O APIC, MSI). Any thread, likewise.
-  void SendDevice(const apic::Icr& icr, SendCounters& counters);
+  // Sends a device's message (I/O APIC, MSI). False: it reached nobody. Any thread, likewise.
+  [[nodiscard]] bool SendDevice(const apic::Icr& icr, SendCounters& counters);
 
   // One message to one CPU, past the routing: the host's sequencer. Any thread, likewise.
   void SendInit(CpuNumber target, SendCounters& counters);

@@ -54,13 +54,15 @@ std::unique_ptr<UserLines> Machine::MakeUserLines() {
   };
   if (options_.irqchip == IrqchipKind::kUser) {
     outputs.send = [this](const IoApicMessage& message) {
-      chip_->SendDevice(message, board_sends_);
+      return chip_->SendDevice(message, board_sends_);
     };
   } else {
     outputs.send = [this](const IoApicMessage& message) {
       ++board_sends_.ipis;
       // Nobody there, or an APIC that is still disabled: the guest's affair.
-      if (!vm_->SignalMsi(message).value_or(false)) ++board_sends_.undeliverable;
+      const bool accepted = vm_->SignalMsi(message).value_or(false);
+      if (!accepted) ++board_sends_.undeliverable;
+      return accepted;
     };
     outputs.routes_changed = [this] { UpdateMsiRoutes(); };
   }

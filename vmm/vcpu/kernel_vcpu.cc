@@ -1,7 +1,5 @@
 #include "vmm/vcpu/kernel_vcpu.h"
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "apic/model/register_page.h"
 #include "apic/regs/icr.h"
@@ -9,6 +7,7 @@
 #include "vmm/kvm/exit_names.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/fault_report.h"
+#include "vmm/vcpu/lapic_page.h"
 
 namespace sipi {
 namespace {
@@ -69,16 +68,13 @@ void KernelVcpu::HandOver() {
 }
 
 absl::Status KernelVcpu::ProgramLapic() {
-  absl::StatusOr<kvm_lapic_state> lapic = vcpu().GetLapic();
+  const absl::StatusOr<kvm_lapic_state> lapic = vcpu().GetLapic();
   if (!lapic.ok()) return lapic.status();
-  apic::RegisterPage page;
-  static_assert(sizeof lapic->regs == sizeof page.bytes);
-  std::memcpy(page.bytes.data(), lapic->regs, sizeof lapic->regs);
+  apic::RegisterPage page = PageOf(*lapic);
   page.Set(apic::Reg::kSvr, apic::kSvrEnable | 0xff);
   page.Set(apic::Reg::kLvtLint0, static_cast<uint32_t>(apic::DeliveryMode::kExtInt) << 8);
   page.Set(apic::Reg::kLvtLint1, static_cast<uint32_t>(apic::DeliveryMode::kNmi) << 8);
-  std::memcpy(lapic->regs, page.bytes.data(), sizeof lapic->regs);
-  return vcpu().SetLapic(*lapic);
+  return vcpu().SetLapic(LapicOf(page));
 }
 
 // In a split irqchip the 8259 is ours and its interrupt goes in as KVM_INTERRUPT, for which KVM
@@ -144,9 +140,7 @@ VcpuInspection KernelVcpu::Inspect() {
     result.mp_state = KVM_MP_STATE_RUNNABLE;
     return result;
   }
-  apic::RegisterPage page;
-  static_assert(sizeof lapic->regs == sizeof page.bytes);
-  std::memcpy(page.bytes.data(), lapic->regs, sizeof lapic->regs);
+  const apic::RegisterPage page = PageOf(*lapic);
   result.interrupt_pending = AnyRequest(page);
   const bool masked = (page.Get(apic::Reg::kLvtTimer) & apic::kLvtMasked) != 0;
   const bool counting = page.Get(apic::Reg::kTimerCurrent) != 0;

@@ -19,8 +19,9 @@ class KickTimer {
   KickTimer& operator=(const KickTimer&) = delete;
 
   // Kicks the calling thread at `deadline_ns` on CLOCK_MONOTONIC, at once if that has passed.
-  // Replaces the former deadline; costs nothing if it is the same. Returns 0 or errno.
-  int ArmAt(uint64_t deadline_ns);
+  // Replaces the former deadline; costs nothing if it is the same. Returns 0 or errno, and then
+  // nobody is kicked: EAGAIN if the user has no timer left (RLIMIT_SIGPENDING counts them).
+  [[nodiscard]] int ArmAt(uint64_t deadline_ns);
 
  private:
   std::optional<timer_t> timer_;

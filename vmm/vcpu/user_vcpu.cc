@@ -35,7 +35,8 @@ UserVcpu::UserVcpu(const VcpuWorld& world, CpuNumber cpu, ApicId apic_id, CpuMai
                    size_t log_records)
     : VcpuThread(world, cpu, mailbox, log_records),
       apic_(apic_id, cpu.value == 0, ConfigOf(world)),
-      waiting_(cpu.value != 0) {
+      waiting_(cpu.value != 0),
+      tsc_offset_(world.tsc_offset) {
   // Firmware hands all CPUs over in one mode; in x2APIC mode where IDs need more than 8 bits.
   apic_.Reset(cpu.value == 0, world.apic_mode == abi::ApicMode::kX2Apic ? apic::ApicMode::kX2Apic
                                                                         : apic::ApicMode::kXApic);
@@ -48,6 +49,7 @@ VcpuThread::Next UserVcpu::Prepare() {
     Block({});
     return Next::kAgain;
   }
+  SampleLint0();
   AcceptDue();
   if (halted_) {
     if (!WakesFromHalt()) {
@@ -58,7 +60,7 @@ VcpuThread::Next UserVcpu::Prepare() {
     halted_ = false;
   }
   if (!Inject()) return Next::kLeave;
-  if (const std::optional<uint64_t> deadline = NextDeadlineNs()) kick_timer_.ArmAt(*deadline);
+  if (!ArmKick()) return Next::kLeave;
   if (first_run_) log().Emit(abi::TraceEvent::kFirstRun);
   first_run_ = false;
   has_run_ = true;
@@ -75,6 +77,7 @@ bool UserVcpu::TakeWork(uint32_t work) {
     if (!waiting_) nmis_pending_ = std::min(nmis_pending_ + nmis, CpuMailbox::kMostNmis);
   }
   if ((work & CpuMailbox::kExtInt) != 0 && !waiting_) ext_int_pending_ = true;
+  if ((work & CpuMailbox::kIntPin) != 0) RaiseLint0();
   return !faulted();
 }
 
@@ -168,8 +171,44 @@ void UserVcpu::AcceptVectors(const CpuMailbox::VectorWords& vectors,
   }
 }
 
+// As ExtINT the pin is not an event: it is looked at when the CPU can take the interrupt
+// (ExtIntDue), and so it is where the APIC is disabled.
+void UserVcpu::RaiseLint0() {
+  switch (apic_.RaiseLocal(apic::LvtEntry::kLint0)) {
+    case apic::LocalDelivery::kNmi:
+      nmis_pending_ = std::min(nmis_pending_ + 1, CpuMailbox::kMostNmis);
+      return;
+    case apic::LocalDelivery::kInit:
+      return world().chip->SendInit(cpu(), tally().sends);
+    case apic::LocalDelivery::kSmi:
+      ++tally().sends.undeliverable;
+      return;
+    case apic::LocalDelivery::kNone:
+    case apic::LocalDelivery::kFixed:
+    case apic::LocalDelivery::kExtInt:
+      return;
+  }
+}
+
+// A level-triggered LINT0 asks again after the EOI, for as long as the pin is high.
+void UserVcpu::SampleLint0() {
+  if (world().board == nullptr || !is_boot_cpu() || !world().board->lines().IntPin()) return;
+  const uint32_t lint0 = apic_.lvt(apic::LvtEntry::kLint0);
+  const bool fixed = apic::LvtDeliveryMode(lint0) == apic::DeliveryMode::kFixed;
+  if (fixed && (lint0 & apic::kLvtLevelTriggered) != 0) RaiseLint0();
+}
+
 apic::Time UserVcpu::Now() const {
-  return {.ns = MonotonicNs(), .tsc = ReadTsc() + static_cast<uint64_t>(world().tsc_offset)};
+  return {.ns = MonotonicNs(), .tsc = ReadTsc() + static_cast<uint64_t>(tsc_offset_)};
+}
+
+// KVM changes it when the guest writes IA32_TSC or IA32_TSC_ADJUST, without an exit. Our own guest
+// writes neither.
+void UserVcpu::RefreshTscOffset() {
+  const uint32_t timer = apic_.lvt(apic::LvtEntry::kTimer);
+  if (world().board == nullptr || apic::LvtTimerMode(timer) != apic::TimerMode::kTscDeadline)
+    return;
+  tsc_offset_ = vcpu().TscOffset().value_or(tsc_offset_);
 }
 
 void UserVcpu::AcceptDue() {
@@ -180,8 +219,9 @@ void UserVcpu::AcceptDue() {
     in_flight_.pop_front();
   }
   if (timer_deadline_ns_ && *timer_deadline_ns_ <= now.ns) {
-    if (apic_.Advance(now)) ++tally().timer_interrupts;
-    timer_deadline_ns_ = apic_.NextDeadlineNs(now);
+    RefreshTscOffset();
+    if (apic_.Advance(Now())) ++tally().timer_interrupts;
+    RefreshTimer();
   }
 }
 
@@ -191,6 +231,15 @@ std::optional<uint64_t> UserVcpu::NextDeadlineNs() const {
     deadline = std::min(deadline.value_or(UINT64_MAX), in_flight_.front().due_ns);
   }
   return deadline;
+}
+
+bool UserVcpu::ArmKick() {
+  const std::optional<uint64_t> deadline = NextDeadlineNs();
+  const int error = deadline ? kick_timer_.ArmAt(*deadline) : 0;
+  if (error == 0) return true;
+  Fault(absl::StrCat("timer_create for CPU ", cpu().value, ": ", std::strerror(error),
+                     "; raise the limit of pending signals and timers (ulimit -i)"));
+  return false;
 }
 
 void UserVcpu::Block(std::optional<uint64_t> deadline_ns) {
@@ -256,7 +305,8 @@ bool UserVcpu::InterruptDue() const {
 }
 
 // An NMI goes before any interrupt (SDM vol 3A, 6.9), but KVM delivers an interrupt that it was
-// given before an NMI that still waits in it. So while one does, it gets no interrupt.
+// given before an NMI that still waits in it. So while one does, it gets no interrupt; unless the
+// NMI waits for an NMI's handler to end (6.7.1), which holds back no interrupt.
 absl::Status UserVcpu::InjectNmis() {
   absl::Status status;
   for (; nmis_pending_ != 0 && status.ok(); --nmis_pending_) {
@@ -267,7 +317,8 @@ absl::Status UserVcpu::InjectNmis() {
   if (!nmis_in_kvm_ || !status.ok()) return status;
   const absl::StatusOr<kvm_vcpu_events> events = vcpu().GetEvents();
   if (!events.ok()) return events.status();
-  nmis_in_kvm_ = events->nmi.pending != 0 || events->nmi.injected != 0;
+  const auto& nmi = events->nmi;
+  nmis_in_kvm_ = nmi.injected != 0 || (nmi.pending != 0 && nmi.masked == 0);
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@ namespace sipi {
 namespace {
 
 constexpr uint64_t kApicPageBytes = 0x1000;
+constexpr uint32_t kEndOfIrr = static_cast<uint32_t>(apic::Reg::kIrr0) + 8 * 16;
 
 bool IsX2ApicMsr(uint32_t index) {
   return index >= apic::kX2ApicMsrFirst && index <= apic::kX2ApicMsrLast;
@@ -54,6 +55,7 @@ void UserVcpu::HandleMmio() {
   if (!ours) return BoardMmio();
   const uint32_t offset = static_cast<uint32_t>(mmio.phys_addr - page);
   const uint32_t bytes = std::min<uint32_t>(mmio.len, sizeof mmio.data);
+  TakeArrived(offset, mmio.is_write != 0);
   uint64_t value = 0;
   if (mmio.is_write != 0) {
     std::memcpy(&value, mmio.data, bytes);
@@ -68,6 +70,7 @@ void UserVcpu::HandleRdmsr() {
   auto& msr = run().msr;
   msr.error = 0;
   if (IsX2ApicMsr(msr.index)) {
+    TakeArrived((msr.index - apic::kX2ApicMsrFirst) * 16, false);
     const apic::ReadResult result = apic_.ReadMsr(msr.index, Now());
     msr.error = result.fault ? 1 : 0;
     msr.data = result.value;
@@ -87,10 +90,12 @@ void UserVcpu::HandleWrmsr() {
   auto& msr = run().msr;
   apic::WriteEffect effect;
   if (IsX2ApicMsr(msr.index)) {
+    TakeArrived((msr.index - apic::kX2ApicMsrFirst) * 16, true);
     effect = apic_.WriteMsr(msr.index, msr.data, Now());
   } else if (msr.index == apic::kMsrApicBase) {
     effect = apic_.WriteApicBase(msr.data);
   } else if (msr.index == apic::kMsrTscDeadline) {
+    RefreshTscOffset();
     effect = apic_.WriteTscDeadline(msr.data, Now());
   } else {
     effect.fault = true;
@@ -98,6 +103,17 @@ void UserVcpu::HandleWrmsr() {
   }
   msr.error = effect.fault ? 1 : 0;
   if (!effect.fault) Apply(effect);
+}
+
+// An interrupt that was sent earlier is in IRR for whoever reads that, and was accepted before a
+// software disable (SDM vol 3A, 11.4.7.2), although this thread has not got to it yet.
+void UserVcpu::TakeArrived(uint32_t offset, bool is_write) {
+  const bool is_irr =
+      offset >= static_cast<uint32_t>(apic::Reg::kIrr0) && offset < kEndOfIrr && !is_write;
+  const bool is_svr = offset == static_cast<uint32_t>(apic::Reg::kSvr) && is_write;
+  if (!is_irr && !is_svr) return;
+  if (mailbox().HasWork()) TakeVectors();
+  AcceptDue();
 }
 
 void UserVcpu::Apply(const apic::WriteEffect& effect) {
@@ -117,14 +133,17 @@ void UserVcpu::Apply(const apic::WriteEffect& effect) {
       ++tally().sends.ipis;
       return;
     case Kind::kPriority:
-    case Kind::kRouting:
       Publish();
+      return;
+    case Kind::kRouting:
+      PublishReachability();
+      RefreshTimer();
       return;
     case Kind::kTimer:
       RefreshTimer();
       return;
     case Kind::kModeChange:
-      Publish();
+      PublishReachability();
       // KVM's own copy decides whether CPUID 1 EDX[9] shows an APIC (SDM vol 3A, 11.4.3).
       if (!vcpu().SetMsr(apic::kMsrApicBase, apic_.ReadApicBase()).ok()) ++tally().unhandled_msr;
       mailbox().startup().SetBsp(apic_.bsp());
@@ -134,6 +153,12 @@ void UserVcpu::Apply(const apic::WriteEffect& effect) {
 }
 
 void UserVcpu::Publish() { world().chip->routing().Publish(cpu(), apic_.Routing()); }
+
+// An I/O APIC's level interrupt may wait for a CPU that takes it.
+void UserVcpu::PublishReachability() {
+  Publish();
+  if (world().board != nullptr) world().board->lines().TargetsChanged();
+}
 
 void UserVcpu::RefreshTimer() { timer_deadline_ns_ = apic_.NextDeadlineNs(Now()); }
 
