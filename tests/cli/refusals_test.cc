@@ -96,6 +96,13 @@ TEST(Refusals, ACalibrationWindowLongerThanItsClockCanMeasure) {
   EXPECT_EQ(ErrorOf({"run", "--calibration-us=10000000", "--clock=known"}), "");
 }
 
+TEST(Refusals, AFaultThatKvmCannotHave) {
+  EXPECT_TRUE(Begins(ErrorOf({"run", "--fault=tsc-ahead@1:5"}), "--fault: tsc-ahead: KVM"));
+  EXPECT_EQ(ErrorOf({"run", "--machine=sim", "--fault=tsc-ahead@1:5"}), "");
+  EXPECT_TRUE(Begins(ErrorOf({"explore", "--schedule=exhaustive", "--fault=tsc-ahead@1:5"}),
+                     "--fault: exploring takes those that bring-up must survive"));
+}
+
 TEST(Refusals, EchoNothingThatATerminalWouldObey) {
   for (const char* flag : {"--topology", "--apic-ids", "--order", "--hide", "--strategy"}) {
     const std::string error = ErrorOf({"run", std::string(flag) + "=\x1b[2J"});

@@ -113,6 +113,31 @@ TEST(LateAp, ALaterTryFindsItDeadAndBringsItUp) {
   EXPECT_GT(recovered, 0u);
 }
 
+// What the check is for; each AP's own finding is its own.
+TEST(TscCheck, FindsTheCpuWhoseTscIsAhead) {
+  for (const bool services : {false, true}) {
+    RunConfig config = SimulatedConfig(4, StrategyId::kFull);
+    config.kernel.services = services ? 1 : 0;
+    config.knobs.tsc_check = 1;
+    config.knobs.tsc_check_us = 100;
+    EXPECT_TRUE(RunIt(config).notes.empty());
+    config.fault = {.kind = abi::Fault::kTscAhead, .cpu = 2, .value = 50'000};
+    const RunRecord record = RunIt(config);
+    EXPECT_EQ(record.outcome, Outcome::kComplete) << record.diagnosis;
+    ASSERT_EQ(record.notes.size(), 1u);
+    EXPECT_EQ(record.notes[0].find("TSC check: a CPU's TSC is behind by "), 0u);
+    for (const Event& event : record.events) {
+      if (event.name != TraceEvent::kTscCheckEnd) continue;
+      if (event.target == 2) {
+        EXPECT_GT(event.value, 40'000u);
+        EXPECT_LE(event.value, 50'000u);
+      } else {
+        EXPECT_EQ(event.value, 0u) << event.target;
+      }
+    }
+  }
+}
+
 // CPUs go off, do not come back, and are named; the others take their turns.
 TEST(LateAp, ACpuThatDoesNotComeBackDoesNotEndTheHotplugScenario) {
   RunConfig config = ShortBound(StrategyId::kSerial, 100, /*services=*/true);

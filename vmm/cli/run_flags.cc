@@ -282,6 +282,11 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
                                                       std::numeric_limits<uint64_t>::max()));
   if (!flags.fault.empty()) {
     ASSIGN_OR_RETURN(config.fault, ParseFault(flags.fault, config.cpus));
+    if (config.fault.kind == abi::Fault::kTscAhead && config.machine == MachineKind::kKvm) {
+      return FlagError("--fault",
+                       "tsc-ahead: KVM keeps the vCPUs' TSCs together; use it with "
+                       "--machine=sim, or another fault");
+    }
   }
   if (!flags.firmware_lies.empty()) {
     ASSIGN_OR_RETURN(config.firmware_lies,
