@@ -67,6 +67,7 @@ enum class Fault : uint8_t {
   kFailStep = 12,  // guest: the step whose CpuhpState is value fails on this CPU
   kWildMmio = 13,  // guest: reads and writes an address where nothing is
   kWildIcr = 14,   // guest: writes ICR values that are reserved or hit nobody
+  kTscAhead = 15,  // host: this CPU's TSC is value ticks ahead of all others'; in the simulator
 };
 
 struct FaultSpec {
@@ -81,7 +82,7 @@ struct CpuEntry {
   uint16_t package;
   uint16_t core;  // number of the core in the machine
   uint16_t node;
-  uint8_t thread;      // number of the thread in its core; 0 is the primary thread
+  uint8_t thread;      // in its core; 0 is the primary thread, which the boot CPU is of its own
   uint8_t cpuid_lies;  // firmware lies: CPUID shows another ID than the APIC (the VMM arranges it)
 };
 static_assert(sizeof(CpuEntry) == 12);

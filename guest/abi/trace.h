@@ -46,7 +46,7 @@ enum class TraceEvent : uint16_t {
   kFault = 28,          // value = exception vector
   kCacheSetup = 29,     // cache/MTRR set-up done on this CPU
   kTscCheckBegin = 30,  // target = the CPU checked
-  kTscCheckEnd = 31,    // target, value = largest backward step seen in ticks
+  kTscCheckEnd = 31,    // target, value = largest backward step seen in ticks, or kTscNotChecked
   kScenario = 32,       // value is the scenario's own
   kTopology = 33,       // topology masks updated
   kUnknownApicId = 34,  // an AP whose ID is in no table; value = ID
@@ -114,6 +114,8 @@ enum class GracePeriodKind : uint32_t {
 };
 
 inline constexpr uint16_t kAllTargets = 0xffff;
+// Value of kTscCheckEnd: the control CPU did not come, no check was made.
+inline constexpr uint32_t kTscNotChecked = 0xffffffff;
 
 struct TraceRecord {
   uint64_t tsc;

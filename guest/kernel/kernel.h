@@ -47,11 +47,11 @@ struct Kernel {
 
   // TSC check: one AP at a time against the control CPU.
   platform::Atomic<uint32_t> tsc_check_lock{0};
-  platform::Atomic<uint32_t> tsc_check_request{0};  // CPU number + 1
-  platform::Atomic<uint32_t> tsc_check_ready{0};    // sides that have arrived, then left
+  platform::Atomic<uint32_t> tsc_check_request{0};  // CPU number + 1: it asks for its check
+  platform::Atomic<uint32_t> tsc_check_served{0};   // likewise: the control CPU has come to it
   platform::Atomic<uint32_t> tsc_pair_lock{0};
-  uint64_t tsc_last_ticks = 0;  // guarded by tsc_pair_lock
-  platform::Atomic<uint32_t> tsc_backward_ticks{0};
+  uint64_t tsc_last_ticks = 0;                       // guarded by tsc_pair_lock
+  platform::Atomic<uint32_t> tsc_backward_ticks{0};  // of the check that runs
 
   // Function call IPIs.
   platform::Atomic<uint32_t> call_function{0};  // CallFunction

@@ -114,6 +114,7 @@ Error CancelAp(PerCpu& self, CpuNumber cpu) {
     if (state == SyncState::kDead || state == SyncState::kShouldDie) return Error::kNone;
     if (SyncTransition(kernel, cpu, state, SyncState::kShouldDie)) break;
   }
+  WithdrawTscCheck(kernel, cpu);
   NotifyCpu(self, cpu);
   return Error::kNone;
 }

@@ -1,6 +1,7 @@
 #include "guest/kernel/tsc_check.h"
 
 #include "guest/kernel/call.h"
+#include "guest/kernel/handshake.h"
 #include "guest/kernel/wait.h"
 
 namespace sipi {
@@ -38,12 +39,44 @@ void ReadInTurn(Kernel& kernel) {
   } while (!platform::Expired(end));
 }
 
-// Arrives, and waits for the other side: 1 and 2 are the arrivals, 3 and 4 the departures.
-void Meet(Kernel& kernel, uint32_t both) {
-  kernel.tsc_check_ready.FetchAdd(1, std::memory_order_seq_cst);
-  SIPI_ASSERT(platform::SpinUntil(
-      kernel.tsc_check_ready.Ref(), [both](uint32_t value) { return value >= both || value == 0; },
-      PartnerDeadline(kernel)));
+// Neither side depends on the other's arrival: an AP whose control CPU does not come goes on
+// without a check, and the control CPU reads for its time, whoever else does. The request is taken
+// back to 0 by one of three: the control CPU, which has said before in tsc_check_served whom it
+// comes to and clears that when it has read; the control CPU, which gives this AP up; the AP, tired
+// of waiting.
+constexpr uint32_t Name(CpuNumber cpu) { return cpu.value + 1; }
+
+bool TakeBack(Kernel& kernel, uint32_t name) {
+  return kernel.tsc_check_request.Ref().CompareExchange(name, 0, std::memory_order_seq_cst);
+}
+
+// Asks for the control CPU. False: it does not come.
+bool MeetControlCpu(PerCpu& self, CpuNumber cpu) {
+  Kernel& kernel = *self.kernel;
+  const uint32_t name = Name(cpu);
+  kernel.tsc_check_request.Exchange(name, std::memory_order_seq_cst);
+  // Dekker's pattern with WithdrawTscCheck: who is given up from here on is told there.
+  if (SyncWord(kernel, cpu).Load(std::memory_order_seq_cst) ==
+      static_cast<uint32_t>(abi::SyncState::kShouldOnline)) {
+    NotifyCpu(self, kBootCpu);
+    (void)platform::SpinUntil(
+        kernel.tsc_check_request.Ref(), [name](uint32_t value) { return value != name; },
+        PartnerDeadline(kernel));
+  }
+  return !TakeBack(kernel, name) && kernel.tsc_check_served.Load(std::memory_order_seq_cst) == name;
+}
+
+// With the control CPU. Returns the largest step back, once the control CPU has left.
+uint32_t CheckTogether(Kernel& kernel, CpuNumber cpu) {
+  ReadInTurn(kernel);
+  const uint32_t name = Name(cpu);
+  // Bounded by the control CPU, which needs nobody to come to its end.
+  (void)platform::SpinUntil(
+      kernel.tsc_check_served.Ref(), [name](uint32_t value) { return value != name; },
+      platform::NoDeadline());
+  const uint32_t back = kernel.tsc_backward_ticks.Load(std::memory_order_relaxed);
+  if (back > kernel.result->tsc_backward_ticks) kernel.result->tsc_backward_ticks = back;
+  return back;
 }
 
 }  // namespace
@@ -53,28 +86,28 @@ Error StartTscCheck(PerCpu& self, CpuNumber cpu) {
   if (kernel.knobs().tsc_check == 0) return Error::kNone;
   LockLong(kernel, kernel.tsc_check_lock);
   platform::Trace(abi::TraceEvent::kTscCheckBegin, static_cast<uint16_t>(cpu.value), 0);
-  kernel.tsc_check_request.Exchange(cpu.value + 1, std::memory_order_seq_cst);
-  NotifyCpu(self, kBootCpu);
-  Meet(kernel, 2);
-  ReadInTurn(kernel);
-  Meet(kernel, 4);
-  // The control CPU has left: it cleared the request, and this side resets the meeting place for
-  // the next AP.
-  kernel.tsc_check_ready.Store(0, std::memory_order_seq_cst);
-  platform::Trace(abi::TraceEvent::kTscCheckEnd, static_cast<uint16_t>(cpu.value),
-                  kernel.tsc_backward_ticks.Load(std::memory_order_relaxed));
+  // Nobody else reads: an AP has the lock, and the control CPU has left before its last holder did.
+  kernel.tsc_last_ticks = 0;
+  kernel.tsc_backward_ticks.Store(0, std::memory_order_relaxed);
+  const uint32_t back =
+      MeetControlCpu(self, cpu) ? CheckTogether(kernel, cpu) : abi::kTscNotChecked;
+  platform::Trace(abi::TraceEvent::kTscCheckEnd, static_cast<uint16_t>(cpu.value), back);
   UnlockShort(kernel.tsc_check_lock);
   return Error::kNone;
 }
 
 void ServeTscCheck(PerCpu& self) {
   Kernel& kernel = *self.kernel;
-  Meet(kernel, 2);
-  ReadInTurn(kernel);
-  kernel.tsc_check_request.Exchange(0, std::memory_order_seq_cst);
-  kernel.tsc_check_ready.FetchAdd(1, std::memory_order_seq_cst);
-  // Not waiting for the AP's departure: its own count of 4 needs this side's arrival only.
-  kernel.result->tsc_backward_ticks = kernel.tsc_backward_ticks.Load(std::memory_order_relaxed);
+  const uint32_t name = kernel.tsc_check_request.Load(std::memory_order_seq_cst);
+  if (name == 0) return;
+  kernel.tsc_check_served.Exchange(name, std::memory_order_seq_cst);
+  if (TakeBack(kernel, name)) ReadInTurn(kernel);  // else the AP did not wait
+  kernel.tsc_check_served.Exchange(0, std::memory_order_seq_cst);
+}
+
+void WithdrawTscCheck(Kernel& kernel, CpuNumber cpu) {
+  if (kernel.knobs().tsc_check == 0) return;
+  (void)TakeBack(kernel, Name(cpu));
 }
 
 }  // namespace sipi

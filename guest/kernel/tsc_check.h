@@ -7,10 +7,16 @@
 
 namespace sipi {
 
-// STARTING step, on the AP. Does nothing where the knob is off.
+// STARTING step, on the AP. Does nothing where the knob is off. Where the control CPU does not come
+// within a handshake's bound, or gives this AP up, there is no check, and the timeline says so.
 Error StartTscCheck(PerCpu& self, CpuNumber cpu);
 
-// The control CPU's part, when tsc_check_request names an AP.
+// The control CPU's part, when tsc_check_request names an AP. Takes Knobs::tsc_check_us, and
+// depends on no AP.
 void ServeTscCheck(PerCpu& self);
+
+// Control CPU, once the AP's handshake says should-die: an AP that waits for its check waits no
+// longer.
+void WithdrawTscCheck(Kernel& kernel, CpuNumber cpu);
 
 }  // namespace sipi

@@ -24,6 +24,13 @@ TEST(ParseFault, LateHasMilliseconds) {
   EXPECT_EQ(ErrorOf("late@5", 8), "--fault: late needs a value; write late@5:MILLISECONDS");
 }
 
+TEST(ParseFault, TscAheadHasTicks) {
+  EXPECT_EQ(ParseFault("tsc-ahead@2:50000", 4).value().value, 50'000u);
+  EXPECT_EQ(ErrorOf("tsc-ahead@2", 4), "--fault: tsc-ahead needs a value; write tsc-ahead@2:TICKS");
+  EXPECT_FALSE(ParseFault("tsc-ahead@2:0", 4).ok());
+  EXPECT_FALSE(ParseFault("tsc-ahead@2:1000000001", 4).ok());
+}
+
 TEST(ParseFault, FailStepTakesTheStatesNameOrNumber) {
   constexpr auto kTeardown = static_cast<uint64_t>(abi::CpuhpState::kTeardownCpu);
   EXPECT_EQ(ParseFault("fail-step@3:cpu:teardown", 8).value().value, kTeardown);
@@ -61,7 +68,7 @@ TEST(ParseFault, SuggestsTheNearestKind) {
   EXPECT_NE(ErrorOf("tripel-fault@1", 4).find("did you mean 'triple-fault'?"), std::string::npos);
 }
 
-TEST(FaultNames, CoverEveryFaultOfTheAbi) { EXPECT_EQ(FaultNames().size(), 14u); }
+TEST(FaultNames, CoverEveryFaultOfTheAbi) { EXPECT_EQ(FaultNames().size(), 15u); }
 
 }  // namespace
 }  // namespace sipi

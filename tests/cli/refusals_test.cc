@@ -87,6 +87,22 @@ TEST(Refusals, OfTheMachinesShapeNameTheFlag) {
   EXPECT_TRUE(Begins(ErrorOf({"run", "--apic=xapic", "--cpus=256"}), "--apic: the highest"));
 }
 
+// The guest's reference clock comes round in less time than such a window takes.
+TEST(Refusals, ACalibrationWindowLongerThanItsClockCanMeasure) {
+  EXPECT_TRUE(Begins(ErrorOf({"run", "--calibration-us=4000001"}),
+                     "--calibration-us: '4000001' is too large; the limit is 4000000"));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--calibration-us=4000001"}), "--clock=known"));
+  EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000000"}), "");
+  EXPECT_EQ(ErrorOf({"run", "--calibration-us=10000000", "--clock=known"}), "");
+}
+
+TEST(Refusals, AFaultThatKvmCannotHave) {
+  EXPECT_TRUE(Begins(ErrorOf({"run", "--fault=tsc-ahead@1:5"}), "--fault: tsc-ahead: KVM"));
+  EXPECT_EQ(ErrorOf({"run", "--machine=sim", "--fault=tsc-ahead@1:5"}), "");
+  EXPECT_TRUE(Begins(ErrorOf({"explore", "--schedule=exhaustive", "--fault=tsc-ahead@1:5"}),
+                     "--fault: exploring takes those that bring-up must survive"));
+}
+
 TEST(Refusals, EchoNothingThatATerminalWouldObey) {
   for (const char* flag : {"--topology", "--apic-ids", "--order", "--hide", "--strategy"}) {
     const std::string error = ErrorOf({"run", std::string(flag) + "=\x1b[2J"});

@@ -74,7 +74,7 @@ TEST(Layout, SlotsDoNotShareCacheLines) {
 }
 
 TEST(StartupFault, ConcernsItsCpuAlone) {
-  for (uint32_t kind = 1; kind <= static_cast<uint32_t>(Fault::kWildIcr); ++kind) {
+  for (uint32_t kind = 1; kind <= static_cast<uint32_t>(Fault::kTscAhead); ++kind) {
     const FaultSpec fault{.kind = static_cast<Fault>(kind), .cpu = 3};
     EXPECT_TRUE(Concerns(fault, 3)) << kind;
     EXPECT_FALSE(Concerns(fault, 2)) << kind;

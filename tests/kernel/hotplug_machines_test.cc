@@ -136,6 +136,7 @@ class Recorder {
   void UndoFailed(const CpuhpStep&, Error) { Add("stuck", 0); }
 
   uint32_t fail = 0;
+  uint32_t stuck = 0;  // cannot be undone
   std::vector<std::string> log;
   // What of the steps stands: each startup adds one, each teardown takes one away.
   std::vector<int> standing = std::vector<int>(300);
@@ -147,6 +148,7 @@ class Recorder {
   Error Run(const std::string& what, const CpuhpStep& step) {
     const auto state = static_cast<uint32_t>(step.state);
     if (!undoing_ && state == fail) return Error::kStepFailed;
+    if (undoing_ && state == stuck) return Error::kTimeoutDead;
     Add(what, state);
     standing[state] += what == "up" ? 1 : -1;
     return Error::kNone;
@@ -213,6 +215,25 @@ TEST(Walk, AFailureUndoesWhatThisWalkDidInReverseEachOnce) {
       EXPECT_EQ(undone, reached);
     }
   }
+}
+
+// A CPU that does not answer: nothing below it may be touched, and its state says where it is.
+TEST(Walk, ARollbackThatCannotGoOnEndsThere) {
+  const std::vector<CpuhpStep> steps = Steps({143, 147, 188, 234});
+  Recorder up;
+  up.fail = 234;
+  up.stuck = 147;
+  EXPECT_EQ(WalkUp(StepSpan(steps), State_(142), State_(235), up), Error::kStepFailed);
+  const std::vector<std::string> last_up(up.log.end() - 5, up.log.end());
+  EXPECT_EQ(last_up,
+            (std::vector<std::string>{"failed 234", "in 188", "down 188", "in 147", "stuck 0"}));
+  Recorder down;
+  down.fail = 143;
+  down.stuck = 188;
+  EXPECT_EQ(WalkDown(StepSpan(steps), State_(235), State_(142), down), Error::kStepFailed);
+  const std::vector<std::string> last_down(down.log.end() - 6, down.log.end());
+  EXPECT_EQ(last_down, (std::vector<std::string>{"failed 143", "in 147", "up 147", "in 188",
+                                                 "stuck 0", "in 147"}));
 }
 
 TEST(Walk, AFailureOnTheWayDownBringsBackWhatWasTakenDown) {

@@ -143,6 +143,10 @@ TEST(Profile, WrongValuesAreNamedWithTheirKey) {
             "give less");
   EXPECT_EQ(ErrorOf(R"({"startup": 1e300})"),
             "my.json: \"startup\" is above 10000000 us; give less");
+  EXPECT_EQ(ErrorOf(R"({"calibration_us": 4000001})"),
+            "my.json: \"calibration_us\" is above 4000000 us; give less: the clock that the window "
+            "is measured by has 24 bits, and begins anew after 4.69 s");
+  EXPECT_EQ(ErrorOf(R"({"calibration_us": 4000000})"), "no error");
   EXPECT_EQ(ErrorOf(R"({"tick_hz": 0})"),
             "my.json: \"tick_hz\" must be a whole number from 1 to 10000");
   EXPECT_EQ(ErrorOf(R"({"tick_hz": 2.5})"),

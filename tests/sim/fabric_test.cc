@@ -1,4 +1,5 @@
-// INIT, SIPI and IPIs between simulated CPUs: cases A3 to A6, A9 and A10.
+// INIT, SIPI and IPIs between simulated CPUs: cases A3 to A6, A9 and A10; more of A4, A6, A9 and
+// A10 in apic_cases_test.cc.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -88,6 +88,19 @@ TEST(Failure, G2SixtyFourApsQueueForTheTrampoline) {
   EXPECT_GT(last_alive(locked), last_alive(lockless) + 64 * 4'000);
 }
 
+// The lock's line comes from farther where half of those that try are in another package.
+TEST(Failure, G2TheTrampolinesLockCostsMoreBetweenPackages) {
+  const auto wait_ns = [](const char* topology) {
+    const RunRecord record =
+        RunIt(WithTopology(SimulatedConfig(0, StrategyId::kBroadcast), topology));
+    EXPECT_EQ(record.outcome, Outcome::kComplete) << record.diagnosis;
+    return record.counters.at("sim.trampoline.wait_ns");
+  };
+  const uint64_t one = wait_ns("sockets=1,cores=64"), two = wait_ns("sockets=2,cores=32");
+  EXPECT_GT(two, one * 11 / 10);
+  EXPECT_LT(two, one * 130 / 60) << "all of them remote";
+}
+
 TEST(Failure, G4AnApThatComesAfterItsBoundParksAndDisturbsNobody) {
   RunConfig config = WithFault(8, StrategyId::kSerial, Fault::kLate, 5, 11'000);
   // Something that takes longer than the AP is late: the next AP does not come either.

@@ -151,9 +151,21 @@ TEST(SetApicIds, PlacesFollowFromTheBitsOfTheIds) {
   ASSERT_TRUE(SetApicIds("9,8,16,17,18,19,27,26", topology).ok());
   EXPECT_EQ(topology.sockets, 3u);  // IDs 8 to 11, 16 to 19, 24 to 27
   EXPECT_EQ(topology.places[0].package, 0u);
-  EXPECT_EQ(topology.places[0].thread, 1u);
-  EXPECT_EQ(topology.places[1].thread, 0u);
   EXPECT_EQ(topology.places[4].core, 1u);
+  EXPECT_EQ(topology.places[6].thread, 1u);
+  EXPECT_EQ(topology.places[7].thread, 0u);
+}
+
+// SMT control switches secondary threads off, and the boot CPU cannot go.
+TEST(SetApicIds, TheBootCpuIsThePrimaryThreadOfItsCore) {
+  Topology topology = *ParseTopology("cores=2,threads=4", 8);
+  ASSERT_TRUE(SetApicIds("6,4,5,7,3,2,1,0", topology).ok());
+  const auto threads = [&topology] {
+    std::vector<uint32_t> all;
+    for (const CpuPlace& place : topology.places) all.push_back(place.thread);
+    return all;
+  };
+  EXPECT_EQ(threads(), (std::vector<uint32_t>{0, 2, 1, 3, 3, 2, 1, 0}));
 }
 
 TEST(SetApicIds, SiblingAloneInItsCoreIsThePrimary) {

@@ -95,7 +95,7 @@ absl::Status CheckFault(const abi::FaultSpec& fault) {
       return absl::OkStatus();
     default:
       return FlagError("--fault",
-                       "this one ends every run; exploring takes no-start, lost-init, "
+                       "exploring takes those that bring-up must survive: no-start, lost-init, "
                        "lost-sipi1, lost-sipi2, lost-sipis, late and fail-step");
   }
 }

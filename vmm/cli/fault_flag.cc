@@ -31,7 +31,8 @@ const Choices<Fault>& FaultChoices() {
                                          {"late", Fault::kLate},
                                          {"fail-step", Fault::kFailStep},
                                          {"wild-mmio", Fault::kWildMmio},
-                                         {"wild-icr", Fault::kWildIcr}};
+                                         {"wild-icr", Fault::kWildIcr},
+                                         {"tsc-ahead", Fault::kTscAhead}};
   return choices;
 }
 
@@ -45,13 +46,26 @@ bool NeedsAp(Fault kind) {
     case Fault::kLostSipis:
     case Fault::kLate:
     case Fault::kFailStep:
+    case Fault::kTscAhead:
       return true;
     default:
       return false;
   }
 }
 
-bool NeedsValue(Fault kind) { return kind == Fault::kLate || kind == Fault::kFailStep; }
+// What a value of that kind is called; null: it takes none, or needs none.
+const char* ValueOf(Fault kind) {
+  switch (kind) {
+    case Fault::kLate:
+      return "MILLISECONDS";
+    case Fault::kFailStep:
+      return "STATE";
+    case Fault::kTscAhead:
+      return "TICKS";
+    default:
+      return nullptr;
+  }
+}
 
 // Every state on the way, by sysfs name.
 Choices<uint64_t> StateChoices() {
@@ -78,8 +92,11 @@ absl::StatusOr<uint64_t> ParseState(const std::string& text) {
 
 absl::StatusOr<uint64_t> ParseValue(Fault kind, const std::string& text) {
   if (kind == Fault::kFailStep) return ParseState(text);
-  const uint64_t max = kind == Fault::kLate ? 3'600'000 : std::numeric_limits<uint64_t>::max();
-  return ParseNumber(kFlag, text, 0, max);
+  constexpr uint64_t kMaxTicksAhead = 1'000'000'000;  // half a second of the simulated TSC
+  uint64_t max = std::numeric_limits<uint64_t>::max();
+  if (kind == Fault::kLate) max = 3'600'000;
+  if (kind == Fault::kTscAhead) max = kMaxTicksAhead;
+  return ParseNumber(kFlag, text, kind == Fault::kTscAhead ? 1 : 0, max);
 }
 
 }  // namespace
@@ -94,7 +111,7 @@ absl::StatusOr<abi::FaultSpec> ParseFault(const std::string& text, uint32_t cpus
   if (at == std::string::npos) {
     if (fault.kind == Fault::kHaltAll) return fault;
     return FlagError(kFlag, absl::StrCat(Quoted(text), " names no CPU; write ", kind, "@CPU",
-                                         NeedsValue(fault.kind) ? ":VALUE" : ""));
+                                         ValueOf(fault.kind) != nullptr ? ":VALUE" : ""));
   }
   const std::string rest = text.substr(at + 1);
   const size_t colon = rest.find(':');
@@ -107,9 +124,9 @@ absl::StatusOr<abi::FaultSpec> ParseFault(const std::string& text, uint32_t cpus
   fault.cpu = static_cast<uint32_t>(cpu);
   if (colon != std::string::npos) {
     ASSIGN_OR_RETURN(fault.value, ParseValue(fault.kind, rest.substr(colon + 1)));
-  } else if (NeedsValue(fault.kind)) {
+  } else if (ValueOf(fault.kind) != nullptr) {
     return FlagError(kFlag, absl::StrCat(kind, " needs a value; write ", kind, "@", cpu, ":",
-                                         fault.kind == Fault::kLate ? "MILLISECONDS" : "STATE"));
+                                         ValueOf(fault.kind)));
   }
   return fault;
 }

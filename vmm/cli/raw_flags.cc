@@ -107,7 +107,8 @@ constexpr TextFlag kFaultFlags[] = {
     {"--fault", &R::fault, "KIND@CPU[:VALUE]",
      "what to break: no-start, lost-init, lost-sipi1, lost-sipi2, lost-sipis, triple-fault, hang, "
      "halt-all, bad-insn, "
-     "exception, late@CPU:MS, fail-step@CPU:STATE, wild-mmio, wild-icr"},
+     "exception, late@CPU:MS, fail-step@CPU:STATE, wild-mmio, wild-icr, "
+     "tsc-ahead@CPU:TICKS (simulated)"},
     {"--firmware-lies", &R::firmware_lies, "CPU[,CPU]",
      "CPUs whose CPUID shows another ID than their APIC"},
     {"--scenario", &R::scenario, "smpboot|print|ipi-all|hotplug",

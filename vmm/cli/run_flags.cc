@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/cli/calibration_flag.h"
 #include "vmm/cli/cpu_order.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
@@ -240,13 +241,9 @@ absl::Status SetSequencingKnobs(const RawFlags& flags, const Profile& profile, a
         knobs.handshake_timeout_ms,
         ParseNumber32("--handshake-timeout-ms", flags.handshake_timeout_ms, 1, 3'600'000));
   }
-  if (profile.calibration_ns != 0) {
-    knobs.calibration_us = static_cast<uint32_t>((profile.calibration_ns + 999) / 1000);
-  }
-  if (!flags.calibration_us.empty()) {
-    ASSIGN_OR_RETURN(knobs.calibration_us,
-                     ParseNumber32("--calibration-us", flags.calibration_us, 10, kMaxDelayUs));
-  }
+  ASSIGN_OR_RETURN(knobs.calibration_us,
+                   ParseCalibration("--calibration-us", flags.calibration_us,
+                                    flags.clock == "known", profile, knobs.calibration_us));
   return absl::OkStatus();
 }
 
@@ -285,6 +282,11 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
                                                       std::numeric_limits<uint64_t>::max()));
   if (!flags.fault.empty()) {
     ASSIGN_OR_RETURN(config.fault, ParseFault(flags.fault, config.cpus));
+    if (config.fault.kind == abi::Fault::kTscAhead && config.machine == MachineKind::kKvm) {
+      return FlagError("--fault",
+                       "tsc-ahead: KVM keeps the vCPUs' TSCs together; use it with "
+                       "--machine=sim, or another fault");
+    }
   }
   if (!flags.firmware_lies.empty()) {
     ASSIGN_OR_RETURN(config.firmware_lies,

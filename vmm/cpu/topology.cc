@@ -196,6 +196,17 @@ CpuPlace NextPlace(const Topology& topology, const CpuPlace& before, uint64_t be
   return place;
 }
 
+// The boot CPU can never go off, so it is its core's primary thread, whatever its ID: it changes
+// numbers with the first.
+void MakeBootCpuPrimary(std::vector<CpuPlace>& places) {
+  const CpuPlace boot = places.front();
+  if (boot.thread == 0) return;
+  for (CpuPlace& place : places) {
+    if (place.core_index == boot.core_index && place.thread == 0) place.thread = boot.thread;
+  }
+  places.front().thread = 0;
+}
+
 // The places that follow from explicit APIC IDs: each level numbered densely, in the order of IDs.
 void PlacesFromIds(Topology& topology) {
   std::vector<CpuPlace*> by_id;
@@ -294,6 +305,7 @@ absl::Status SetApicIds(absl::string_view list, Topology& topology) {
     topology.die_shift = topology.package_shift;
   }
   PlacesFromIds(topology);
+  MakeBootCpuPrimary(topology.places);
   return absl::OkStatus();
 }
 

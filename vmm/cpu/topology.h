@@ -16,9 +16,11 @@ namespace sipi {
 struct CpuPlace {
   ApicId apic_id;
   uint32_t package = 0;
-  uint32_t die = 0;     // in its package
-  uint32_t core = 0;    // in its die
-  uint32_t thread = 0;  // in its core; 0 is the primary thread
+  uint32_t die = 0;   // in its package
+  uint32_t core = 0;  // in its die
+  // In its core, by APIC ID; 0 is the primary thread. The boot CPU always is one, and the thread
+  // that would be has its number then.
+  uint32_t thread = 0;
   uint32_t node = 0;
   uint32_t core_index = 0;  // of its core in the machine, dense: below the number of CPUs
 };

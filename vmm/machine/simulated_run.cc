@@ -66,6 +66,9 @@ sim::Options OptionsOf(const RunConfig& config, const ArenaLayout& arena) {
     sim::CpuPlace its;
     its.apic_id = place.apic_id;
     its.package = place.package;
+    if (config.fault.kind == abi::Fault::kTscAhead && config.fault.cpu == cpu) {
+      its.tsc_offset_ticks = static_cast<int64_t>(config.fault.value);
+    }
     const auto& lies = config.firmware_lies;
     if (std::find(lies.begin(), lies.end(), cpu) != lies.end()) {
       its.shown_apic_id = FirmwareLie(place.apic_id);

@@ -12,6 +12,11 @@
 
 namespace sipi {
 
+// Longest calibration window. The guest's reference clock, the ACPI PM timer, counts 24 bits at
+// 3.579545 MHz (ACPI 6.5, 4.8.3.3), 4.69 s: a window must be over well before it has come round,
+// also for a CPU that is late to look.
+inline constexpr uint32_t kMaxCalibrationUs = 4'000'000;
+
 // A latency: median, and the half-width of its uniform jitter.
 struct Latency {
   int64_t ns = 0;

@@ -168,6 +168,11 @@ absl::Status ReadOther(const json& value, const Field& field, Profile& profile) 
     ASSIGN_OR_RETURN(profile.topology, ReadText(value, field));
   } else if (key == "calibration_us") {
     ASSIGN_OR_RETURN(profile.calibration_ns, ReadMicroseconds(value, field));
+    if (profile.calibration_ns > int64_t{kMaxCalibrationUs} * 1000) {
+      return field.Error(absl::StrCat("is above ", kMaxCalibrationUs,
+                                      " us; give less: the clock that the window is measured by "
+                                      "has 24 bits, and begins anew after 4.69 s"));
+    }
   } else if (key == "init_delay_us") {
     ASSIGN_OR_RETURN(profile.init_delay_us, ReadWhole(value, field, 0, kMaxMicroseconds));
   } else if (key == "tick_hz") {

@@ -100,7 +100,7 @@ class ThreadedBoot {
   }
 
   void Lose(CpuNumber cpu, Error error) {
-    (void)TakeDown(kernel_, cpu, CpuhpState::kOffline);
+    (void)UndoPrepare(kernel_, cpu, CpuhpState::kOffline);
     kernel_.slot(cpu).error = static_cast<uint32_t>(error);
   }
 
@@ -110,15 +110,40 @@ class ThreadedBoot {
     const CpuhpState state = CpuState(kernel_, cpu);
     if (slot.error != 0 && state < CpuhpState::kApOnlineIdle) return;
     if (state == CpuhpState::kOnline) return;
-    if (state == CpuhpState::kApOnlineIdle) {
-      const Error error = TakeCpuOff(self_, cpu, CpuhpState::kOffline);
-      slot.error = static_cast<uint32_t>(error == Error::kNone ? Error::kStepFailed : error);
+    if (SyncStateOf(kernel_, cpu) != SyncState::kOnline && GivenUp(cpu)) return;
+    if (!AwaitOwnEnd(cpu)) {
+      TraceTimeout(cpu);
+      slot.error = static_cast<uint32_t>(Error::kTimeoutOnline);
       return;
     }
+    if (CpuState(kernel_, cpu) == CpuhpState::kOnline) return;  // late, but there
+    const Error error = TakeCpuOff(self_, cpu, CpuhpState::kOffline);
+    slot.error = static_cast<uint32_t>(error == Error::kNone ? Error::kStepFailed : error);
+  }
+
+  // False: it has come online in this very moment.
+  bool GivenUp(CpuNumber cpu) {
+    TraceTimeout(cpu);
+    const Error reason = SyncStateOf(kernel_, cpu) == SyncState::kKicked ? Error::kTimeoutAlive
+                                                                         : Error::kTimeoutOnline;
+    const bool came = UndoPrepare(kernel_, cpu, CpuhpState::kOffline) == Error::kInvalid;
+    kernel_.slot(cpu).error = came ? 0 : static_cast<uint32_t>(reason);
+    return !came;
+  }
+
+  // From online on a CPU that comes up on its own is its thread's, which goes up or back to the
+  // idle loop; nobody else may move it meanwhile. False: not within the bound of a handshake.
+  bool AwaitOwnEnd(CpuNumber cpu) {
+    abi::CpuSlot& slot = kernel_.slot(cpu);
+    return AwaitWord(self_, platform::AtomicRef<uint32_t>(slot.cpuhp_state), [&slot](uint32_t own) {
+      return own == static_cast<uint32_t>(CpuhpState::kOnline) ||
+             (own == static_cast<uint32_t>(CpuhpState::kApOnlineIdle) && slot.error != 0);
+    });
+  }
+
+  void TraceTimeout(CpuNumber cpu) {
     platform::Trace(TraceEvent::kTimeout, static_cast<uint16_t>(cpu.value),
                     static_cast<uint32_t>(SyncStateOf(kernel_, cpu)));
-    Lose(cpu, SyncStateOf(kernel_, cpu) == SyncState::kKicked ? Error::kTimeoutAlive
-                                                              : Error::kTimeoutOnline);
   }
 
   PerCpu& self_;

@@ -23,6 +23,11 @@ class ControlThread {
 // is on its way with interrupts off.)
 bool CanStopAt(abi::CpuhpState state);
 
+// Of a CPU that is not online: gives it up if it was kicked, then PREPARE teardowns down to
+// `target`. kInvalid: it comes up on its own, and is online by now; nothing was done. kTimeoutDead:
+// it runs, is to die, and has not done so within the bound (CpuHotplug::lost). Control thread.
+Error UndoPrepare(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
+
 // From the idle loop to `target` in PREPARE: TEARDOWN, then PREPARE teardowns. Control thread.
 Error TakeCpuOff(PerCpu& self, CpuNumber cpu, abi::CpuhpState target);
 

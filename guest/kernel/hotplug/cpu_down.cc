@@ -4,6 +4,7 @@
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/hotplug/ap_idle.h"
 #include "guest/kernel/hotplug/control.h"
+#include "guest/kernel/hotplug/step_calls.h"
 #include "guest/kernel/hotplug/step_ops.h"
 #include "guest/kernel/sched/smp_call.h"
 
@@ -61,20 +62,25 @@ Error TakeCpuOff(PerCpu& self, CpuNumber cpu, CpuhpState target) {
   return WalkDown(table.Steps(Section::kPrepare), CpuState(kernel, cpu), target, ops);
 }
 
+Error UndoPrepare(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  PerCpu& self = platform::ThisCpu();
+  // An earlier operation's end, which nobody has seen.
+  if (HotplugOf(kernel, cpu).lost && SeeDead(self, cpu) != Error::kNone) return Error::kTimeoutDead;
+  StepOps ops(self, cpu, Section::kPrepare);
+  return WalkDown(kernel.hotplug->steps->Steps(Section::kPrepare),
+                  CpuhpProgress(kernel, cpu, Section::kPrepare), target, ops);
+}
+
 Error TakeDown(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
   const CpuhpState from = CpuState(kernel, cpu);
   if (from <= target) return Error::kNone;
-  PerCpu& self = platform::ThisCpu();
-  if (from <= CpuhpState::kBringupCpu) {
-    StepOps ops(self, cpu, Section::kPrepare);
-    return WalkDown(kernel.hotplug->steps->Steps(Section::kPrepare), from, target, ops);
-  }
+  if (from <= CpuhpState::kBringupCpu) return UndoPrepare(kernel, cpu, target);
   HotplugOf(kernel, cpu).dying.Store(1, std::memory_order_release);
   const bool off = target < CpuhpState::kTeardownCpu;
   Error error =
       AskHotplugThread(kernel, cpu, HotplugCommand::kDown, off ? CpuhpState::kTeardownCpu : target);
   if (error == Error::kNone && off) {
-    error = TakeCpuOff(self, cpu, target);
+    error = TakeCpuOff(platform::ThisCpu(), cpu, target);
     // Not stopped at all: it is where its thread left it, and goes back.
     if (error != Error::kNone && SyncStateOf(kernel, cpu) == SyncState::kOnline)
       SIPI_ASSERT(AskHotplugThread(kernel, cpu, HotplugCommand::kUp, from) == Error::kNone);

@@ -9,6 +9,11 @@ namespace sipi {
 using abi::CpuhpState;
 
 Error BringUp(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  // What an earlier operation has left of it is undone first.
+  if (HotplugOf(kernel, cpu).lost) {
+    const Error error = UndoPrepare(kernel, cpu, CpuhpState::kOffline);
+    if (error != Error::kNone) return error;
+  }
   const CpuhpState from = CpuState(kernel, cpu);
   if (from >= target) return Error::kNone;
   PerCpu& self = platform::ThisCpu();

@@ -100,7 +100,7 @@ void HotplugSynchronize(Kernel& kernel) {
 
 CpuhpState CpuState(Kernel& kernel, CpuNumber cpu) {
   const uint32_t own = StateWord(kernel, cpu, Section::kOnline).Load(std::memory_order_acquire);
-  if (own > Number(CpuhpState::kBringupCpu)) return static_cast<CpuhpState>(own);
+  if (own >= Number(CpuhpState::kApOnlineIdle)) return static_cast<CpuhpState>(own);
   return static_cast<CpuhpState>(
       StateWord(kernel, cpu, Section::kPrepare).Load(std::memory_order_acquire));
 }
@@ -117,8 +117,8 @@ Error SectionUp(PerCpu& self, CpuNumber cpu, Section section, CpuhpState target)
 
 void SectionDown(PerCpu& self, CpuNumber cpu, Section section) {
   StepOps ops(self, cpu, section);
-  (void)WalkDown(self.kernel->hotplug->steps->Steps(section), CpuState(*self.kernel, cpu),
-                 StateBelow(section), ops);
+  const CpuhpState from = CpuhpProgress(*self.kernel, cpu, section);
+  (void)WalkDown(self.kernel->hotplug->steps->Steps(section), from, StateBelow(section), ops);
 }
 
 bool CanStopAt(CpuhpState state) {

@@ -30,8 +30,9 @@ void RunHotplugThread(void* argument) {
     hotplug.asked.Wait([&] { return hotplug.command.Load(std::memory_order_acquire) != 0; });
     const auto command =
         static_cast<HotplugCommand>(hotplug.command.Exchange(0, std::memory_order_seq_cst));
+    const bool on_its_own = self.slot->on_its_own != 0;
     hotplug.result = Obey(self, command, hotplug.target);
-    if (self.slot->on_its_own != 0) {
+    if (on_its_own) {
       // A concurrent bring-up: nobody waits for this CPU alone.
       kernel.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
     } else {

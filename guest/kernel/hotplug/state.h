@@ -22,6 +22,11 @@ struct CpuHotplug {
   uint32_t fail = kNoState;
   bool fail_always = false;
 
+  // An operation gave this CPU up while it ran, and has not seen it dead within the bound: nothing
+  // of what PREPARE did for it may be undone before it is. The next operation on it looks again.
+  // Guarded as above.
+  bool lost = false;
+
   // The request. Written before `command`, read by the thread after it.
   Thread* thread = nullptr;
   abi::CpuhpState target = abi::CpuhpState::kOffline;
@@ -58,7 +63,8 @@ inline CpuHotplug& HotplugOf(Kernel& kernel, CpuNumber cpu) {
 // A grace period that the hotplug path itself waits for. Thread context, preemptible.
 void HotplugSynchronize(Kernel& kernel);
 
-// How far a CPU has come, by whoever took it there last.
+// How far a CPU has come, by whoever took it there last. On its way through its STARTING section
+// it is still where the control CPU's section stands: that one lets it go on or gives it up.
 abi::CpuhpState CpuState(Kernel& kernel, CpuNumber cpu);
 // Is told in the timeline and in the slot.
 void EnterState(Kernel& kernel, CpuNumber cpu, Section section, abi::CpuhpState state);

@@ -20,11 +20,15 @@ void TraceLate(Kernel& kernel, CpuNumber cpu) {
                   static_cast<uint32_t>(SyncStateOf(kernel, cpu)));
 }
 
-bool AwaitDead(PerCpu& self, CpuNumber cpu) {
+// A CPU that is on its way down. Notes where it is late; the control CPU's own part goes on only
+// once it is dead.
+Error AwaitDead(PerCpu& self, CpuNumber cpu) {
   const auto dead = [](uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); };
-  if (AwaitWord(self, SyncWord(*self.kernel, cpu), dead)) return true;
+  bool& lost = HotplugOf(*self.kernel, cpu).lost;
+  lost = !AwaitWord(self, SyncWord(*self.kernel, cpu), dead);
+  if (!lost) return Error::kNone;
   TraceLate(*self.kernel, cpu);
-  return false;
+  return Error::kTimeoutDead;
 }
 
 }  // namespace
@@ -67,13 +71,16 @@ Error CancelKicked(PerCpu& self, CpuNumber cpu) {
   for (uint32_t tries = 0; tries < 4; ++tries) {
     const SyncState state = SyncStateOf(kernel, cpu);
     if (state == SyncState::kDead || state == SyncState::kShouldDie) return Error::kNone;
-    if (state == SyncState::kOnline) return TeardownCpu(self, cpu);  // it came in the last moment
+    if (state == SyncState::kOnline) {  // it came in the last moment
+      // One that comes up on its own has its thread at work by now, and is not to be cancelled.
+      return kernel.slot(cpu).on_its_own != 0 ? Error::kInvalid : TeardownCpu(self, cpu);
+    }
     if (!SyncTransition(kernel, cpu, state, SyncState::kShouldDie)) continue;
+    WithdrawTscCheck(kernel, cpu);
     NotifyCpu(self, cpu);
     // One that never reported may never come: it parks whenever it does. One that runs is on its
     // way down now, and nothing of it may be touched before it is there.
-    if (state >= SyncState::kAlive && !AwaitDead(self, cpu)) return Error::kTimeoutDead;
-    return Error::kNone;
+    return state >= SyncState::kAlive ? AwaitDead(self, cpu) : Error::kNone;
   }
   return Error::kTimeoutDead;
 }
@@ -148,7 +155,12 @@ Error TeardownCpu(PerCpu& self, CpuNumber cpu) {
   Kernel& kernel = *self.kernel;
   const Error error = TakeCpuDead(kernel, cpu);
   if (error != Error::kNone) return error;
-  if (!AwaitDead(self, cpu)) return Error::kTimeoutDead;
+  return SeeDead(self, cpu);
+}
+
+Error SeeDead(PerCpu& self, CpuNumber cpu) {
+  const Error error = AwaitDead(self, cpu);
+  if (error != Error::kNone) return error;
   platform::Trace(TraceEvent::kDead, Traced(cpu), 0);
   rcu::MigrateCallbacks(self, cpu);
   return Error::kNone;

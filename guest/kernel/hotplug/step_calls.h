@@ -25,6 +25,9 @@ Error CloseCalls(PerCpu& self, CpuNumber cpu);  // those that wait run
 
 // TEARDOWN, control CPU.
 Error TeardownCpu(PerCpu& self, CpuNumber cpu);
+// Its end: the CPU is dead, and RCU's callbacks that it left are this CPU's. kTimeoutDead: it is
+// not, within the bound of a handshake, and counts as lost (CpuHotplug).
+Error SeeDead(PerCpu& self, CpuNumber cpu);
 
 // ONLINE, the CPU's hotplug thread.
 Error OnlineRcu(PerCpu& self, CpuNumber cpu);

@@ -17,6 +17,8 @@ class StepOps {
 
   Error Startup(const CpuhpStep& step) {
     if (step.startup == nullptr) return Error::kNone;
+    // On its way down, whenever that will be: no way back up from here.
+    if (undoing_ && HotplugOf(kernel_, cpu_).lost) return Error::kTimeoutDead;
     if (FailsNow(step)) return Error::kStepFailed;
     return step.startup(self_, cpu_);
   }
@@ -34,7 +36,8 @@ class StepOps {
     undoing_ = true;
   }
 
-  void UndoFailed(const CpuhpStep&, Error) { SIPI_PANIC("a hotplug step failed while undone"); }
+  // Only for a CPU that does not answer: its error says so, and the next operation takes it up.
+  void UndoFailed(const CpuhpStep&, Error) { SIPI_ASSERT(HotplugOf(kernel_, cpu_).lost); }
 
  private:
   // A rollback does not fail: what is armed stays armed for the next try.

@@ -50,6 +50,12 @@ void Machine::WriteTscDeadline(Cpu& cpu, uint64_t ticks) {
   Apply(cpu, cpu.apic.WriteTscDeadline(ticks, ApicTime(cpu)));
 }
 
+void Machine::WriteApicBase(Cpu& cpu, uint64_t value) {
+  Spend(cpu, costs().msr_ns);
+  Sync(cpu);
+  Apply(cpu, cpu.apic.WriteApicBase(value));
+}
+
 void Machine::Apply(Cpu& cpu, const apic::WriteEffect& effect) {
   using Kind = apic::WriteEffect::Kind;
   if (effect.fault) Exception(cpu, 13);
@@ -65,7 +71,7 @@ void Machine::Apply(Cpu& cpu, const apic::WriteEffect& effect) {
       break;
     case Kind::kPriority:
     case Kind::kRouting:
-    case Kind::kModeChange:  // not by this guest's platform; publishing is all it would take
+    case Kind::kModeChange:
       Publish(cpu);
       break;
     case Kind::kTimer:

@@ -109,6 +109,7 @@ class Machine {
   void WriteApic(Cpu& cpu, apic::Reg reg, uint32_t value);
   void WriteIcr(Cpu& cpu, uint32_t low, uint32_t dest);
   void WriteTscDeadline(Cpu& cpu, uint64_t ticks);
+  void WriteApicBase(Cpu& cpu, uint64_t value);  // IA32_APIC_BASE; the guest kernel leaves it alone
 
   // --- Exploration (chaos.cc). Does nothing unless Options::chaos.on.
   // Something happened that must not: the machine ends.

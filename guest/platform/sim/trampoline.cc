@@ -47,12 +47,30 @@ uint32_t Identify(Cpu& cpu, const abi::BootParams& params, uint32_t* unknown) {
 void Trampoline::Prepare(const abi::BootParams& params) {
   params_ = &params;
   locked_ = false;
+  last_ = abi::kNoCpu;
 }
 
 void Trampoline::Remove(Cpu& cpu) { std::erase(waiters_, &cpu); }
 
-uint64_t Trampoline::Queued(const Costs& costs) const {
-  const uint64_t thinking = (costs.port_ns + costs.line_ns) / std::max(costs.line_ns, 1u);
+uint64_t Trampoline::LineNs(const Cpu& cpu) const {
+  const Costs& costs = cpu.machine.costs();
+  const bool remote =
+      last_ != abi::kNoCpu && cpu.machine.cpu(last_).place.package != cpu.place.package;
+  return remote ? costs.remote_line_ns : costs.line_ns;
+}
+
+uint64_t Trampoline::MeanLineNs(const Cpu& cpu) const {
+  const Costs& costs = cpu.machine.costs();
+  if (waiters_.empty()) return costs.line_ns;
+  const auto remote = static_cast<uint64_t>(
+      std::count_if(waiters_.begin(), waiters_.end(),
+                    [&cpu](const Cpu* each) { return each->place.package != cpu.place.package; }));
+  return (remote * costs.remote_line_ns + (waiters_.size() - remote) * costs.line_ns) /
+         waiters_.size();
+}
+
+uint64_t Trampoline::Queued(uint64_t port_ns, uint64_t line_ns) const {
+  const uint64_t thinking = (port_ns + line_ns) / std::max<uint64_t>(line_ns, 1);
   return waiters_.size() > thinking ? waiters_.size() - thinking : 0;
 }
 
@@ -61,7 +79,9 @@ void Trampoline::Acquire(Cpu& cpu) {
   machine.Sync(cpu);
   if (!locked_) {
     locked_ = true;
-    return machine.Spend(cpu, machine.costs().line_ns);
+    machine.Spend(cpu, LineNs(cpu));
+    last_ = cpu.number;
+    return;
   }
   const uint64_t begin_ns = cpu.now_ns;
   waiters_.push_back(&cpu);
@@ -72,15 +92,18 @@ void Trampoline::Acquire(Cpu& cpu) {
 
 void Trampoline::Take(Cpu& cpu, uint64_t time_ns) {
   locked_ = true;
+  last_ = cpu.number;
   cpu.machine.GrantTrampoline(cpu, time_ns);
 }
 
 void Trampoline::Release(Cpu& cpu) {
   Machine& machine = cpu.machine;
   const Costs& costs = machine.costs();
-  const uint64_t queued = Queued(costs);
-  machine.Spend(cpu, costs.line_ns * (1 + queued));
+  const uint64_t line_ns = MeanLineNs(cpu);
+  const uint64_t queued = Queued(costs.port_ns, line_ns);
+  machine.Spend(cpu, line_ns * (1 + queued));
   machine.Sync(cpu);
+  last_ = cpu.number;
   locked_ = false;
   // Whoever tries next: any of those that run.
   std::vector<Cpu*>& candidates = machine.scratch();
@@ -91,9 +114,9 @@ void Trampoline::Release(Cpu& cpu) {
   }
   if (candidates.empty()) return;
   Cpu& next = *candidates[machine.random().Below(candidates.size())];
-  const uint64_t period = costs.port_ns + costs.line_ns;
+  const uint64_t period = costs.port_ns + line_ns;
   const uint64_t wait = queued != 0 ? 0 : period / (candidates.size() + 1);
-  Take(next, cpu.now_ns + wait + costs.line_ns);
+  Take(next, cpu.now_ns + wait + LineNs(next));
 }
 
 void Trampoline::Run(Cpu& cpu, Vector startup) {

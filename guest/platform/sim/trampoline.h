@@ -37,11 +37,16 @@ class Trampoline {
  private:
   void Acquire(Cpu& cpu);
   void Release(Cpu& cpu);
-  // Waiters whose try stands in the line's queue.
-  uint64_t Queued(const Costs& costs) const;
+  // What it costs this CPU to fetch the lock's line from who had it last.
+  uint64_t LineNs(const Cpu& cpu) const;
+  // What one of the waiters' tries costs, as seen from the CPU that has the lock.
+  uint64_t MeanLineNs(const Cpu& cpu) const;
+  // Waiters whose try stands in the line's queue, where a try takes so long.
+  uint64_t Queued(uint64_t port_ns, uint64_t line_ns) const;
 
   const abi::BootParams* params_ = nullptr;
   bool locked_ = false;
+  uint32_t last_ = abi::kNoCpu;  // who had the lock's line last
   std::vector<Cpu*> waiters_;
 };
 
