@@ -1,5 +1,5 @@
-// One CPU down. Its own thread undoes the ONLINE section; then all CPUs are stopped and it undoes
-// its STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
+// One CPU down. Its own thread undoes the ONLINE section; then it is stopped, alone, and undoes its
+// STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
 #include "guest/kernel/call.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/hotplug/ap_idle.h"
@@ -62,6 +62,7 @@ Error TakeCpuOff(PerCpu& self, CpuNumber cpu, CpuhpState target) {
 }
 
 Error TakeDown(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  if (HotplugOf(kernel, cpu).lost) return Error::kTimeoutDead;
   const CpuhpState from = CpuState(kernel, cpu);
   if (from <= target) return Error::kNone;
   PerCpu& self = platform::ThisCpu();

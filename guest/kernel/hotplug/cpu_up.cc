@@ -9,6 +9,7 @@ namespace sipi {
 using abi::CpuhpState;
 
 Error BringUp(Kernel& kernel, CpuNumber cpu, CpuhpState target) {
+  if (HotplugOf(kernel, cpu).lost) return Error::kTimeoutDead;
   const CpuhpState from = CpuState(kernel, cpu);
   if (from >= target) return Error::kNone;
   PerCpu& self = platform::ThisCpu();

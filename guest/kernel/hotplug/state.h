@@ -21,6 +21,9 @@ struct CpuHotplug {
   // none. Guarded by Hotplug::cpus_lock, as the request is.
   uint32_t fail = kNoState;
   bool fail_always = false;
+  // It was told to die and has not in time: nobody knows what it still does, so nothing of it is
+  // touched any more, and all further operations fail. Guarded as `fail` is.
+  bool lost = false;
 
   // The request. Written before `command`, read by the thread after it.
   Thread* thread = nullptr;
@@ -67,7 +70,7 @@ void EnterState(Kernel& kernel, CpuNumber cpu, Section section, abi::CpuhpState 
 // else brings CPUs up).
 Error BringUp(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
 Error TakeDown(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
-// From the idle loop to dead: STARTING section undone on the CPU itself, all others stopped.
+// From the idle loop to dead: the CPU is stopped, and undoes its STARTING section itself.
 Error TakeCpuDead(Kernel& kernel, CpuNumber cpu);
 // Has the CPU's hotplug thread take it to `target` within the ONLINE section, and waits.
 Error AskHotplugThread(Kernel& kernel, CpuNumber cpu, HotplugCommand command,

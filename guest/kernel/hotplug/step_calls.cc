@@ -24,6 +24,7 @@ bool AwaitDead(PerCpu& self, CpuNumber cpu) {
   const auto dead = [](uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); };
   if (AwaitWord(self, SyncWord(*self.kernel, cpu), dead)) return true;
   TraceLate(*self.kernel, cpu);
+  HotplugOf(*self.kernel, cpu).lost = true;
   return false;
 }
 

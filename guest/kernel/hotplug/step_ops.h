@@ -16,6 +16,7 @@ class StepOps {
   void Enter(abi::CpuhpState state) { EnterState(kernel_, cpu_, section_, state); }
 
   Error Startup(const CpuhpStep& step) {
+    if (HotplugOf(kernel_, cpu_).lost) return Error::kTimeoutDead;
     if (step.startup == nullptr) return Error::kNone;
     if (FailsNow(step)) return Error::kStepFailed;
     return step.startup(self_, cpu_);
@@ -34,7 +35,10 @@ class StepOps {
     undoing_ = true;
   }
 
-  void UndoFailed(const CpuhpStep&, Error) { SIPI_PANIC("a hotplug step failed while undone"); }
+  // Of a CPU that is lost nothing more can be undone.
+  void UndoFailed(const CpuhpStep&, Error) {
+    if (!HotplugOf(kernel_, cpu_).lost) SIPI_PANIC("a hotplug step failed while undone");
+  }
 
  private:
   // A rollback does not fail: what is armed stays armed for the next try.

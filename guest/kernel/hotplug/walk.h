@@ -6,8 +6,8 @@
 //   void Enter(CpuhpState)          the CPU is in this state from now on
 //   Error Startup(const CpuhpStep&), Error Teardown(const CpuhpStep&)
 //   void Failed(const CpuhpStep&, Error)
-//   void UndoFailed(const CpuhpStep&, Error)   a rollback has no rollback; must not return
-//                                              to a walk that pretends all is well
+//   void UndoFailed(const CpuhpStep&, Error)   a rollback has no rollback: the walk ends here,
+//                                              with its own error, and the CPU is nowhere
 #pragma once
 
 #include <span>
@@ -37,7 +37,10 @@ Error WalkUp(StepSpan steps, abi::CpuhpState from, abi::CpuhpState target, Ops& 
     ops.Enter(StateBefore(steps, i, from));
     for (size_t k = i; k-- > first;) {
       const Error undo = ops.Teardown(steps[k]);
-      if (undo != Error::kNone) ops.UndoFailed(steps[k], undo);
+      if (undo != Error::kNone) {
+        ops.UndoFailed(steps[k], undo);
+        return error;
+      }
       ops.Enter(StateBefore(steps, k, from));
     }
     return error;
@@ -60,7 +63,10 @@ Error WalkDown(StepSpan steps, abi::CpuhpState from, abi::CpuhpState target, Ops
     for (size_t k = i + 1; k < last; ++k) {
       ops.Enter(steps[k].state);
       const Error undo = ops.Startup(steps[k]);
-      if (undo != Error::kNone) ops.UndoFailed(steps[k], undo);
+      if (undo != Error::kNone) {
+        ops.UndoFailed(steps[k], undo);
+        return error;
+      }
     }
     if (last > i + 1 && from > steps[last - 1].state) ops.Enter(from);
     return error;
