@@ -1,5 +1,5 @@
-// Grace periods that do not end, of either kind: which CPU, or which reader that lost its CPU, holds
-// this one up. An event and a line on the serial port for each.
+// Grace periods that do not end, of either kind: which CPU, or which reader that lost its CPU, does
+// not let them. An event and a line on the serial port for each.
 #include "guest/kernel/rcu/exp.h"
 #include "guest/kernel/rcu/text.h"
 
