@@ -28,7 +28,7 @@ enum class CpuhpState : uint32_t {
   kApTimersStarting = 92,     // timer and delay calibration, or its reuse
   kApSmpcfdDying = 136,       // way down only: function calls that wait here run
   kApOnline = 141,            // STARTING done, CPU in the online mask
-  kTeardownCpu = 142,         // control CPU, way down only: stops all, has the CPU die
+  kTeardownCpu = 142,         // control CPU, way down only: stops the CPU, has it die
   kApOnlineIdle = 143,        // interrupts on, in the idle loop
   kApSmpbootThreads = 147,    // ONLINE section
   kApRcutreeOnline = 188,     // ONLINE

@@ -56,6 +56,9 @@ void StartServices(Kernel& kernel) {
   HotplugInit(kernel);
   platform::IrqEnable();
   NoteBootStage(kernel, BootStage::kRcuUp);
+  // Until here nobody but this context has run.
+  rcu::SchedulerStarting(kernel);
+  NoteBootStage(kernel, BootStage::kThreadsMayRun);
   rcu::SpawnThreads(kernel);
   NoteBootStage(kernel, BootStage::kThreadsUp);
 }

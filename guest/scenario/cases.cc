@@ -11,13 +11,6 @@
 namespace sipi {
 namespace {
 
-constexpr size_t kMaxSteps = 64;
-
-struct PluggedTable : CpuhpTable {
-  CpuhpStep steps[kMaxSteps];
-  void* data = nullptr;
-};
-
 struct HoleCall {
   CountedHead head;
   uint32_t called_on = ~0u;
@@ -66,36 +59,6 @@ bool Expedites(Kernel& kernel) {
 
 void CountRun(rcu::Head& head) {
   static_cast<CountedHead&>(head).runs.FetchAdd(1, std::memory_order_seq_cst);
-}
-
-void PlugIn(Kernel& kernel, std::span<const CpuhpStep> extra, void* data) {
-  PluggedTable& table = *AllocateArray<PluggedTable>(kernel, 1);
-  table.data = data;
-  size_t at = 0;
-  for (size_t s = 0; s < kSections; ++s) {
-    const auto section = static_cast<Section>(s);
-    table.begin[s] = table.steps + at;
-    size_t next = 0;
-    const auto take_below = [&](abi::CpuhpState limit) {
-      for (; next < extra.size() && extra[next].state < limit; ++next) {
-        if (extra[next].section != section) continue;
-        SIPI_ASSERT(at < kMaxSteps);
-        table.steps[at++] = extra[next];
-      }
-    };
-    for (const CpuhpStep& step : kernel.hotplug->steps->Steps(section)) {
-      take_below(step.state);
-      SIPI_ASSERT(at < kMaxSteps);
-      table.steps[at++] = step;
-    }
-    take_below(abi::CpuhpState::kOnline);
-  }
-  table.begin[kSections] = table.steps + at;
-  kernel.hotplug->steps = &table;
-}
-
-void* PluggedData(PerCpu& self) {
-  return static_cast<const PluggedTable*>(self.kernel->hotplug->steps)->data;
 }
 
 void CaseHole(Kernel& kernel) {

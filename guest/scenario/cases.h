@@ -15,11 +15,6 @@ struct CountedHead : rcu::Head {
 void CountRun(rcu::Head& head);
 inline uint32_t RunsOf(CountedHead& head) { return head.runs.Load(std::memory_order_seq_cst); }
 
-// The kernel's steps and some of the case's own, each where its number belongs in its section;
-// `data` is what they work on. While no CPU moves.
-void PlugIn(Kernel& kernel, std::span<const CpuhpStep> extra, void* data);
-void* PluggedData(PerCpu& self);
-
 // G5: CPU 3 is missing among others; function calls, grace periods and a barrier serve the rest.
 void CaseHole(Kernel& kernel);
 // G7: a step that waits for an expedited grace period while others take the hotplug lock and ask

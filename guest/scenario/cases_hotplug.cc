@@ -6,6 +6,7 @@
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/cases.h"
 #include "guest/scenario/crew.h"
+#include "guest/scenario/plugged_step.h"
 
 namespace sipi {
 namespace {
@@ -65,7 +66,7 @@ uint32_t RunExactlyOnce(LeftCallbacks& left) {
 
 // The dying CPU, interrupts off: none of them can run here any more.
 Error QueueAndDie(PerCpu& self, CpuNumber) {
-  auto& left = *static_cast<LeftCallbacks*>(PluggedData(self));
+  auto& left = OwnerOfPlugged<LeftCallbacks>(self);
   for (CountedHead& head : left.heads) rcu::Call(*self.kernel, head, CountRun);
   left.queued.Store(1, std::memory_order_seq_cst);
   left.queued_event.Complete(*self.kernel);
@@ -79,7 +80,7 @@ Error QueueAndDie(PerCpu& self, CpuNumber) {
 
 // The control CPU, the other one dead.
 Error AwaitCallbacks(PerCpu& self, CpuNumber) {
-  auto& left = *static_cast<LeftCallbacks*>(PluggedData(self));
+  auto& left = OwnerOfPlugged<LeftCallbacks>(self);
   while (RunsOf(left.heads[kCallbacks - 1]) == 0) SleepJiffies(1);
   SIPI_ASSERT(RunExactlyOnce(left) == kCallbacks);
   left.awaited.Store(1, std::memory_order_seq_cst);
@@ -107,7 +108,7 @@ struct Ladder {
 constexpr uint32_t kRungs[] = {2, 44, 59, 89, 93, 137, 148, 189, 192, 233};
 constexpr uint32_t kRungCount = sizeof(kRungs) / sizeof(kRungs[0]);
 
-uint32_t& Height(PerCpu& self) { return static_cast<Ladder*>(PluggedData(self))->height; }
+uint32_t& Height(PerCpu& self) { return OwnerOfPlugged<Ladder>(self).height; }
 
 template <uint32_t kRung>
 Error Climb(PerCpu& self, CpuNumber cpu) {
@@ -161,8 +162,7 @@ void FailDownwards(Kernel& kernel, Ladder& ladder, CpuhpState state) {
 }  // namespace
 
 void CaseExpeditedStep(Kernel& kernel) {
-  const CpuhpStep step = {State(2), Section::kPrepare, true, WaitExpedited, WaitExpedited};
-  PlugIn(kernel, {&step, 1}, nullptr);
+  PlugStepIn(kernel, {State(2), Section::kPrepare, true, WaitExpedited, WaitExpedited}, nullptr);
   const auto off_and_on = [&kernel] {
     const uint64_t before = rcu::ExpSeq(kernel);
     Down(kernel);
@@ -187,9 +187,8 @@ void CaseExpeditedStep(Kernel& kernel) {
 
 void CaseCallbacksLeft(Kernel& kernel) {
   auto& left = *AllocateArray<LeftCallbacks>(kernel, 1);
-  const CpuhpStep steps[] = {{State(2), Section::kPrepare, false, nullptr, AwaitCallbacks},
-                             {State(93), Section::kStarting, false, nullptr, QueueAndDie}};
-  PlugIn(kernel, steps, &left);
+  PlugStepIn(kernel, {State(2), Section::kPrepare, false, nullptr, AwaitCallbacks}, &left);
+  PlugStepIn(kernel, {State(93), Section::kStarting, false, nullptr, QueueAndDie}, &left);
   Crew& crew = MakeCrew(kernel);
   auto& caller = *AllocateArray<BarrierCaller>(kernel, 1);
   caller.left = &left;
@@ -209,7 +208,7 @@ void CaseFailures(Kernel& kernel) {
   ladder.height = kRungCount;
   CpuhpStep steps[kRungCount];
   AddRungs<0>(steps);
-  PlugIn(kernel, steps, &ladder);
+  for (const CpuhpStep& step : steps) PlugStepIn(kernel, step, &ladder);
   const uint32_t first = 1;
   const auto last = static_cast<uint32_t>(CpuhpState::kOnline);
   uint32_t down = 0;

@@ -81,6 +81,17 @@ void DuringBringUp(void* argument) {
   stages.during_over.Complete(kernel);
 }
 
+// Where RCU is set up, what has been waited for has passed, whichever kind of cookie is asked. (A
+// short one may need more than one grace period where others overlap.)
+void WaitAndLookAtCookies(Kernel& kernel, BootStage stage, void (*wait)(Kernel&)) {
+  if (kernel.rcu == nullptr) return wait(kernel);
+  const rcu::Cookie cookie = rcu::GetState(kernel);
+  const rcu::FullCookie full = rcu::GetStateFull(kernel);
+  wait(kernel);
+  SIPI_ASSERT(rcu::PollFull(kernel, full));
+  SIPI_ASSERT(stage >= BootStage::kThreadsUp || rcu::Poll(kernel, cookie));
+}
+
 }  // namespace
 
 void CaseReaderLeft(Kernel& kernel) {
@@ -122,8 +133,8 @@ void NoteBootStage(Kernel& kernel, BootStage stage) {
   auto& stages = *static_cast<BootStages*>(kernel.case_data);
   CountedHead(&heads)[kEarlyCallbacks] = stages.heads[static_cast<size_t>(stage)];
   // Nobody can be in the way yet: this returns by itself, or never.
-  rcu::Synchronize(kernel);
-  rcu::SynchronizeExpedited(kernel);
+  WaitAndLookAtCookies(kernel, stage, rcu::Synchronize);
+  WaitAndLookAtCookies(kernel, stage, rcu::SynchronizeExpedited);
   for (CountedHead& head : heads) rcu::Call(kernel, head, CountRun);
   if (stage < BootStage::kThreadsUp) {
     for (CountedHead& head : heads) SIPI_ASSERT(RunsOf(head) == 0);

@@ -18,7 +18,10 @@ struct CrewMember {
 
 class Crew {
  public:
-  explicit Crew(Kernel& kernel) : kernel_(kernel) {
+  // `together`: members wait for Start() before their body, all of them. Otherwise each runs as
+  // soon as it is spawned, and whoever spawns them has less and less of a CPU to do so: with many
+  // that never sleep, too little.
+  explicit Crew(Kernel& kernel, bool together = false) : kernel_(kernel), together_(together) {
     const uint32_t present = kernel.params->cpu_count;
     online_ = AllocateArray<uint32_t>(kernel, present);
     for (uint32_t cpu = 0; cpu < present; ++cpu) {
@@ -46,7 +49,7 @@ class Crew {
     SpawnThread(kernel_, spec);
   }
 
-  // Members that called AwaitStart() go on.
+  // Members that called AwaitStart(), or all, go on.
   void Start() { started_.CompleteAll(kernel_); }
   void AwaitStart() { started_.Wait(); }
 
@@ -62,14 +65,16 @@ class Crew {
  private:
   static void Main(void* argument) {
     auto& member = *static_cast<CrewMember*>(argument);
-    member.body(member);
     Crew& crew = *member.crew;
+    if (crew.together_) crew.AwaitStart();
+    member.body(member);
     if (crew.present_.FetchAdd(~0u, std::memory_order_seq_cst) == 1) {
       crew.gone_.WakeAll(crew.kernel_);
     }
   }
 
   Kernel& kernel_;
+  const bool together_;
   uint32_t* online_ = nullptr;
   uint32_t cpus_ = 0;
   platform::Atomic<uint32_t> present_{0};
@@ -79,6 +84,8 @@ class Crew {
 };
 
 // A crew in the kernel's memory.
-inline Crew& MakeCrew(Kernel& kernel) { return *new (Allocate(kernel, sizeof(Crew))) Crew(kernel); }
+inline Crew& MakeCrew(Kernel& kernel, bool together = false) {
+  return *new (Allocate(kernel, sizeof(Crew))) Crew(kernel, together);
+}
 
 }  // namespace sipi

@@ -16,9 +16,10 @@ void RunCase(Kernel& kernel);  // cases.h
 
 // How far boot has come, for the case that asks for grace periods everywhere.
 enum class BootStage : uint32_t {
-  kClockKnown,   // one CPU, one context
-  kSchedulerUp,  // threads, no RCU
-  kRcuUp,        // RCU without its threads
+  kClockKnown,     // one CPU, one context
+  kSchedulerUp,    // threads, no RCU
+  kRcuUp,          // RCU, one CPU, and no other thread may run: every grace period is vacuous
+  kThreadsMayRun,  // RCU without its threads
   kThreadsUp,
   kCpusUp,
 };

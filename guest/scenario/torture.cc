@@ -51,7 +51,7 @@ Torture& Make(Kernel& kernel) {
   const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
   Torture& torture = *AllocateArray<Torture>(kernel, 1);
   torture.kernel = &kernel;
-  torture.crew = &MakeCrew(kernel);
+  torture.crew = &MakeCrew(kernel, /*together=*/true);
   torture.cpus = kernel.params->cpu_count;
   torture.readers = abi::TortureReaders(knobs.readers, torture.cpus);
   torture.fake_writers = abi::TortureFakeWriters(knobs.writers);
@@ -59,6 +59,19 @@ Torture& Make(Kernel& kernel) {
   torture.callbacks = AllocateArray<CallbackCount>(kernel, torture.cpus);
   MakeElements(torture);
   return torture;
+}
+
+// Before all others, however many there are: the torture lasts as long as was asked for.
+void EndInTime(CrewMember& member) {
+  auto& self = static_cast<Actor&>(member);
+  SleepUs(self.torture->duration_us);
+  self.crew->Stop();
+}
+
+void SpawnClock(Torture& torture) {
+  constexpr uint32_t kStream = 0x70000;
+  torture.crew->Spawn(MakeActor(torture, kStream, EndInTime),
+                      {.name = "torture_clock", .priority = Priority::kFifo});
 }
 
 }  // namespace
@@ -116,8 +129,8 @@ void RunTorture(Kernel& kernel) {
   SpawnFlood(torture);
   SpawnOnOff(torture);
   SpawnPreempter(torture);
-  SleepUs(torture.duration_us);
-  torture.crew->Stop();
+  SpawnClock(torture);
+  torture.crew->Start();
   torture.crew->Join();
   // The pipe's callbacks queue themselves again, once for each stage.
   for (uint32_t i = 0; i <= kPipeStages; ++i) rcu::Barrier(kernel);

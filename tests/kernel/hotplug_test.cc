@@ -329,5 +329,32 @@ TEST(Hotplug, G12AReaderWhoseCpuIsGone) {
   }
 }
 
+// Its timer stands on the CPU that goes: another one takes it over.
+TEST(Hotplug, WhoFellAsleepOnACpuThatGoesWakesInTime) {
+  KernelOptions options;
+  options.cpus = 3;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    struct Sleeper {
+      Completion asleep;
+      Completion awake;
+    };
+    auto& sleeper = *AllocateArray<Sleeper>(kernel, 1);
+    const auto sleep = [](void* argument) {
+      auto& self = *static_cast<Sleeper*>(argument);
+      Kernel& own = *CurrentThread()->kernel;
+      EXPECT_TRUE(SetAffinity(*CurrentThread(), kCpu2.value));
+      self.asleep.Complete(own);
+      SleepUs(500'000);
+      self.awake.Complete(own);
+    };
+    SpawnThread(kernel, {.name = "sleeper", .function = sleep, .argument = &sleeper});
+    sleeper.asleep.Wait();
+    SleepJiffies(5);
+    EXPECT_EQ(CpuDown(kernel, kCpu2, CpuhpState::kOffline), Error::kNone);
+    sleeper.awake.Wait();
+  });
+}
+
 }  // namespace
 }  // namespace sipi

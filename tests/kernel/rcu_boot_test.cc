@@ -17,6 +17,7 @@ struct Counted {
 };
 struct Stages {
   Counted before_rcu[3];
+  Counted alone[3];
   Counted without_threads[3];
   Counted during_bringup[40];
   Counted after[3];
@@ -34,11 +35,22 @@ void ExpectEachOnce(const Counted (&all)[N], const char* stage) {
   for (const Counted& each : all) EXPECT_EQ(each.runs, 1u) << stage;
 }
 
+// What is waited for has passed, by either kind of cookie.
+void WaitAndLookAtCookies(Kernel& kernel, void (*wait)(Kernel&)) {
+  const rcu::Cookie cookie = rcu::GetState(kernel);
+  const rcu::FullCookie full = rcu::GetStateFull(kernel);
+  EXPECT_FALSE(rcu::Poll(kernel, cookie) || rcu::PollFull(kernel, full));
+  wait(kernel);
+  EXPECT_TRUE(rcu::Poll(kernel, cookie));
+  EXPECT_TRUE(rcu::PollFull(kernel, full));
+}
+
 // Both kinds, and at once: no virtual time to speak of passes where nobody can be in the way.
 void SynchronizeAtOnce(Kernel& kernel) {
   const uint64_t begin = platform::NowTicks();
-  rcu::Synchronize(kernel);
-  rcu::SynchronizeExpedited(kernel);
+  for (void (*const wait)(Kernel&) : {rcu::Synchronize, rcu::SynchronizeExpedited}) {
+    kernel.rcu == nullptr ? wait(kernel) : WaitAndLookAtCookies(kernel, wait);
+  }
   const uint64_t ms = (platform::NowTicks() - begin) / kernel.params->tsc_khz;
   EXPECT_EQ(ms, 0u);
 }
@@ -79,6 +91,9 @@ void Boot(Kernel& kernel) {
   SynchronizeAtOnce(kernel);
   rcu::Init(kernel);
   platform::IrqEnable();
+  CallAll(kernel, stages.alone);
+  SynchronizeAtOnce(kernel);
+  rcu::SchedulerStarting(kernel);
   CallAll(kernel, stages.without_threads);
   SynchronizeAtOnce(kernel);
   EXPECT_EQ(stages.before_rcu[0].runs, 0u);  // nobody runs them yet
@@ -93,7 +108,8 @@ void Boot(Kernel& kernel) {
   rcu::SynchronizeExpedited(kernel);
   rcu::Barrier(kernel);
   ExpectEachOnce(stages.before_rcu, "before RCU is set up");
-  ExpectEachOnce(stages.without_threads, "scheduler, no threads");
+  ExpectEachOnce(stages.alone, "RCU, one CPU, no other thread may run");
+  ExpectEachOnce(stages.without_threads, "threads may run, RCU has none");
   ExpectEachOnce(stages.during_bringup, "while APs come up");
   ExpectEachOnce(stages.after, "after");
   kernel.result->status = static_cast<uint32_t>(abi::GuestStatus::kDone);

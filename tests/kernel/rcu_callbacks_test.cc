@@ -3,7 +3,7 @@
 #include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/smp_call.h"
 #include "guest/kernel/sched/time.h"
-#include "tests/kernel/rcu_fixture.h"
+#include "tests/kernel/rcu_held.h"
 
 namespace sipi {
 namespace {
@@ -97,7 +97,7 @@ TEST_P(CallbackFlavours, BarrierReturnsAfterWhatWasQueuedOnEveryCpu) {
 
 INSTANTIATE_TEST_SUITE_P(, CallbackFlavours, testing::ValuesIn(kRcuModes), NameOfMode);
 
-TEST(Callbacks, ManyOnOneCpuAllRunAndTheLimitGrows) {
+TEST(Callbacks, ManyOnOneCpuAllRunInManyGoes) {
   KernelMachine machine(RcuOptions(2, kRcuModes[0]));
   machine.Run([](Kernel& kernel) {
     auto& batch = *AllocateArray<Batch>(kernel, 1);
@@ -109,6 +109,63 @@ TEST(Callbacks, ManyOnOneCpuAllRunAndTheLimitGrows) {
   });
   // In goes, so that whoever was interrupted gets on.
   EXPECT_GT(machine.CountOf(abi::TraceEvent::kCallbacks), 20u);
+}
+
+struct Slow : rcu::Head {
+  platform::Atomic<uint32_t> stage{0};  // 1: it runs, 2: it has run
+};
+
+void RunSlowly(rcu::Head& head) {
+  auto& slow = static_cast<Slow&>(head);
+  slow.stage.Store(1, std::memory_order_seq_cst);
+  platform::DelayUs(30'000);
+  slow.stage.Store(2, std::memory_order_seq_cst);
+}
+
+// It is off the list by then, and the list may look empty.
+TEST(Callbacks, ABarrierWaitsForOneThatRuns) {
+  ForSeeds(10, RcuOptions(3, kRcuModes[0]), [](Kernel& kernel) {
+    auto& slow = *AllocateArray<Slow>(kernel, 1);
+    const auto queue = [](void* argument) {
+      rcu::Call(*CurrentThread()->kernel, *static_cast<Slow*>(argument), RunSlowly);
+    };
+    SpawnThread(kernel, {.name = "queue", .function = queue, .argument = &slow, .cpu = 1});
+    while (slow.stage.Load(std::memory_order_seq_cst) == 0) SleepUs(100);
+    rcu::Barrier(kernel);
+    EXPECT_EQ(slow.stage.Load(std::memory_order_seq_cst), 2u);
+  });
+}
+
+// A grace period runs and cannot end: from 10,001 callbacks on the CPU has a scan made, and runs
+// without a limit until it is down to 100 again.
+TEST(Callbacks, TooManyHaveAScanMadeAndRunWithoutALimit) {
+  KernelOptions options = RcuOptions(2, kRcuModes[0]);
+  options.kernel.rcu_normal_wake_from_gp = 1;  // no callback of the waiter's among them
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    constexpr uint32_t kMany = rcu::kHighMark + 1;
+    rcu::State& state = rcu::StateOf(kernel);
+    rcu::Data& data = rcu::DataOf(kernel, CpuNumber(0));  // of this thread's CPU
+    auto* heads = AllocateArray<rcu::Head>(kernel, kMany);
+    Held& held = HoldReader(kernel, 1);
+    Completion& normal = StartWaiting(kernel, WaitNormally);
+    {
+      const IrqGuard irq;
+      for (uint32_t i = 0; i < kMany - 1; ++i) rcu::Call(kernel, heads[i], [](rcu::Head&) {});
+      EXPECT_EQ(data.batch_limit, rcu::kBatchLimit);
+      const uint32_t flags = state.gp_flags.Load(std::memory_order_seq_cst);
+      EXPECT_EQ(flags & rcu::kGpFlagFqs, 0u);
+      data.fqs_count_snap = state.fqs_count.Load(std::memory_order_seq_cst);
+      rcu::Call(kernel, heads[kMany - 1], [](rcu::Head&) {});
+      EXPECT_EQ(data.batch_limit, rcu::kBatchLimitMax);
+      EXPECT_NE(state.gp_flags.Load(std::memory_order_seq_cst) & rcu::kGpFlagFqs, 0u);
+    }
+    held.go.Complete(kernel);
+    normal.Wait();
+    rcu::Barrier(kernel);
+    SleepJiffies(2);
+    EXPECT_EQ(data.batch_limit, rcu::kBatchLimit);
+  });
 }
 
 TEST(Callbacks, BarriersThatOverlap) {

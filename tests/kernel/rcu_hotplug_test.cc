@@ -1,13 +1,9 @@
 // RCU while CPUs go and come: readers, callbacks and barriers (cases G9, G12 and the second half of
 // G5).
 #include "guest/kernel/hotplug/hotplug.h"
-#include "guest/kernel/rcu/read_side.h"
-#include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/smp_call.h"
-#include "guest/kernel/sched/time.h"
-#include "guest/kernel/sched/wait.h"
 #include "guest/scenario/plugged_step.h"
-#include "tests/kernel/rcu_fixture.h"
+#include "tests/kernel/rcu_held.h"
 
 namespace sipi {
 namespace {
@@ -115,31 +111,17 @@ TEST(RcuHotplug, CallbacksOfACpuThatGoesRunOnceAndTheBarrierWaits) {
   }
 }
 
-struct Held {
-  Completion in;
-  Completion go;
-  Completion out;
+struct Outliving {
+  Held held;  // first
   Completion passed_event;
-  platform::Atomic<uint32_t> inside{0};
   platform::Atomic<uint32_t> passed{0};
 };
-void HoldingReader(void* argument) {
-  auto& held = *static_cast<Held*>(argument);
-  Kernel& kernel = *CurrentThread()->kernel;
-  rcu::ReadLock();
-  held.inside.Store(1, std::memory_order_seq_cst);
-  held.in.Complete(kernel);
-  held.go.Wait();
-  held.inside.Store(0, std::memory_order_seq_cst);
-  rcu::ReadUnlock();
-  held.out.Complete(kernel);
-}
 void Synchronizing(void* argument) {
-  auto& held = *static_cast<Held*>(argument);
+  auto& outliving = *static_cast<Outliving*>(argument);
   Kernel& kernel = *CurrentThread()->kernel;
   rcu::SynchronizeNormal(rcu::StateOf(kernel));
-  held.passed.Store(1, std::memory_order_seq_cst);
-  held.passed_event.Complete(kernel);
+  outliving.passed.Store(1, std::memory_order_seq_cst);
+  outliving.passed_event.Complete(kernel);
 }
 
 // G12: a reader that lost its CPU in the middle; the CPU goes idle, then offline. The last CPU of
@@ -152,7 +134,8 @@ TEST(RcuHotplug, AReaderOutlivesItsCpu) {
   options.kernel.rcu_fanout_leaf = 2;
   options.kernel.hz = 100;
   ForSeeds(10, options, [](Kernel& kernel) {
-    auto& held = *AllocateArray<Held>(kernel, 1);
+    auto& outliving = *AllocateArray<Outliving>(kernel, 1);
+    Held& held = outliving.held;
     const auto down = [](void* argument) {
       Kernel& own = *CurrentThread()->kernel;
       Down(own, 3);
@@ -162,11 +145,12 @@ TEST(RcuHotplug, AReaderOutlivesItsCpu) {
     SpawnThread(kernel, {.name = "holder", .function = HoldingReader, .argument = &held, .cpu = 2});
     held.in.Wait();
     SpawnThread(kernel, {.name = "down", .function = down, .argument = &held, .cpu = 0});
-    SpawnThread(kernel, {.name = "waiter", .function = Synchronizing, .argument = &held, .cpu = 1});
+    SpawnThread(kernel,
+                {.name = "waiter", .function = Synchronizing, .argument = &outliving, .cpu = 1});
     SleepJiffies(40);
-    EXPECT_EQ(held.passed.Load(std::memory_order_seq_cst), 0u);
+    EXPECT_EQ(outliving.passed.Load(std::memory_order_seq_cst), 0u);
     held.go.Complete(kernel);
-    held.passed_event.Wait();
+    outliving.passed_event.Wait();
     EXPECT_EQ(held.inside.Load(std::memory_order_seq_cst), 0u);
     held.out.Wait();
     held.out.Wait();

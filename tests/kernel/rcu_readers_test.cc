@@ -1,11 +1,7 @@
 // Grace periods and readers on simulated CPUs: none ends before a reader that was there at its
 // beginning, and none waits for anything else.
-#include "guest/kernel/rcu/read_side.h"
-#include "guest/kernel/rcu/state.h"
-#include "guest/kernel/sched/time.h"
-#include "guest/kernel/sched/wait.h"
 #include "guest/scenario/random.h"
-#include "tests/kernel/rcu_fixture.h"
+#include "tests/kernel/rcu_held.h"
 
 namespace sipi {
 namespace {
@@ -134,26 +130,6 @@ TEST(Trees, OfSmallFanOut) {
 }
 
 // --- It waits for nothing else.
-
-struct Held {
-  Completion in;
-  Completion go;
-  Completion out;
-  platform::Atomic<uint32_t> inside{0};
-};
-
-// A reader that sleeps inside, as one that is preempted for long: the leaf's list has it.
-void HoldingReader(void* argument) {
-  auto& held = *static_cast<Held*>(argument);
-  Kernel& kernel = *CurrentThread()->kernel;
-  ReadLock();
-  held.inside.Store(1, std::memory_order_seq_cst);
-  held.in.Complete(kernel);
-  held.go.Wait();
-  held.inside.Store(0, std::memory_order_seq_cst);
-  ReadUnlock();
-  held.out.Complete(kernel);
-}
 
 struct Waiter {
   Completion done;

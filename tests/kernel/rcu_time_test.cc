@@ -1,9 +1,7 @@
 // What a grace period costs: in virtual time, as Linux's does; and that stalls are named.
-#include "guest/kernel/rcu/read_side.h"
-#include "guest/kernel/rcu/state.h"
-#include "guest/kernel/sched/time.h"
-#include "guest/kernel/sched/wait.h"
-#include "tests/kernel/rcu_fixture.h"
+#include <set>
+
+#include "tests/kernel/rcu_held.h"
 
 namespace sipi {
 namespace {
@@ -79,49 +77,39 @@ TEST(QuietGracePeriod, NoneRunsWhereNobodyAsks) {
   });
 }
 
-struct Holder {
-  Completion in;
-  Completion go;
-  Completion out;
-};
-
-TEST(Stall, NamesTheReaderThatWasSwitchedOut) {
-  KernelOptions options = RcuOptions(3, kRcuModes[0]);
-  options.kernel.rcu_stall_ms = 100;
-  KernelMachine machine(options);
-  machine.Run([](Kernel& kernel) {
-    auto& holder = *AllocateArray<Holder>(kernel, 1);
-    const auto hold = [](void* argument) {
-      auto& own = *static_cast<Holder*>(argument);
-      rcu::ReadLock();
-      own.in.Complete(*CurrentThread()->kernel);
-      own.go.Wait();
-      rcu::ReadUnlock();
-      own.out.Complete(*CurrentThread()->kernel);
-    };
-    SpawnThread(kernel, {.name = "holder", .function = hold, .argument = &holder, .cpu = 2});
-    holder.in.Wait();
-    const auto synchronize = [](void* argument) {
-      rcu::SynchronizeNormal(rcu::StateOf(*CurrentThread()->kernel));
-      static_cast<Holder*>(argument)->out.Complete(*CurrentThread()->kernel);
-    };
-    SpawnThread(kernel, {.name = "waiter", .function = synchronize, .argument = &holder});
-    SleepUs(250'000);
-    holder.go.Complete(kernel);
-    holder.out.Wait();
-    holder.out.Wait();
-  });
-  bool named = false;
-  for (uint32_t cpu = 0; cpu < 3; ++cpu) {
+// The CPUs that stalls were reported of.
+std::set<uint32_t> StalledCpus(KernelMachine& machine, uint32_t cpus) {
+  std::set<uint32_t> stalled;
+  for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
     for (const abi::TraceRecord& record : machine.Trace(cpu)) {
       if (record.event != abi::TraceEvent::kRcuStall) continue;
-      EXPECT_EQ(record.target, 2u);
       EXPECT_GE(record.value, 100u);
-      named = true;
+      stalled.insert(record.target);
     }
   }
-  EXPECT_TRUE(named);
+  return stalled;
 }
+
+// Readers on two leaves of a tree, and a grace period of either kind that waits for both.
+void ExpectBothNamed(void (*wait)(void*)) {
+  KernelOptions options = RcuOptions(6, kRcuModes[0]);
+  options.kernel.rcu_stall_ms = 100;
+  options.kernel.rcu_fanout_leaf = 2;
+  KernelMachine machine(options);
+  machine.Run([wait](Kernel& kernel) {
+    Held& one = HoldReader(kernel, 2);
+    Held& other = HoldReader(kernel, 5);
+    Completion& over = StartWaiting(kernel, wait);
+    SleepUs(250'000);
+    one.go.Complete(kernel);
+    other.go.Complete(kernel);
+    over.Wait();
+  });
+  EXPECT_EQ(StalledCpus(machine, 6), (std::set<uint32_t>{2, 5}));
+}
+
+TEST(Stall, NamesTheReadersThatWereSwitchedOut) { ExpectBothNamed(WaitNormally); }
+TEST(Stall, NamesThoseOfAnExpeditedOneToo) { ExpectBothNamed(WaitExpedited); }
 
 TEST(Stall, NamesTheCpuThatIsNeverQuiescent) {
   KernelOptions options =
@@ -129,9 +117,9 @@ TEST(Stall, NamesTheCpuThatIsNeverQuiescent) {
   options.kernel.rcu_stall_ms = 100;
   KernelMachine machine(options);
   machine.Run([](Kernel& kernel) {
-    auto& holder = *AllocateArray<Holder>(kernel, 1);
+    auto& holder = *AllocateArray<Held>(kernel, 1);
     const auto spin = [](void* argument) {
-      auto& own = *static_cast<Holder*>(argument);
+      auto& own = *static_cast<Held*>(argument);
       own.in.Complete(*CurrentThread()->kernel);
       platform::DelayUs(250'000);
       own.out.Complete(*CurrentThread()->kernel);
@@ -141,14 +129,39 @@ TEST(Stall, NamesTheCpuThatIsNeverQuiescent) {
     rcu::SynchronizeNormal(rcu::StateOf(kernel));
     holder.out.Wait();
   });
-  EXPECT_GE(machine.CountOf(abi::TraceEvent::kRcuStall), 1u);
-  for (uint32_t cpu = 0; cpu < 3; ++cpu) {
-    for (const abi::TraceRecord& record : machine.Trace(cpu)) {
-      if (record.event == abi::TraceEvent::kRcuStall) {
-        EXPECT_EQ(record.target, 1u);
+  EXPECT_EQ(StalledCpus(machine, 3), std::set<uint32_t>{1});
+}
+
+// From 64 waiters in flight on, callbacks are used; and when all have been woken, the list again.
+TEST(Waiters, FromSixtyFourOnByCallbacks) {
+  KernelOptions options = RcuOptions(3, kRcuModes[0]);
+  options.kernel.rcu_normal_wake_from_gp = 1;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    constexpr uint32_t kLatch = 64;
+    rcu::State& state = rcu::StateOf(kernel);
+    const auto callbacks = [&kernel] {
+      uint32_t sum = 0;
+      for (uint32_t i = 0; i < 3; ++i) {
+        sum += rcu::DataOf(kernel, CpuNumber(i)).callback_count.Load(std::memory_order_seq_cst);
       }
-    }
-  }
+      return sum;
+    };
+    const auto latched = [&state] { return state.sync_latched.Load(std::memory_order_seq_cst); };
+    Held& held = HoldReader(kernel, 1);
+    const uint32_t before = callbacks();
+    Completion* waiting[kLatch + 1];
+    for (uint32_t i = 0; i < kLatch - 1; ++i) waiting[i] = &StartWaiting(kernel, WaitNormally);
+    EXPECT_EQ(latched(), 0u);
+    waiting[kLatch - 1] = &StartWaiting(kernel, WaitNormally);
+    EXPECT_EQ(latched(), 1u);
+    EXPECT_EQ(callbacks(), before);
+    waiting[kLatch] = &StartWaiting(kernel, WaitNormally);
+    EXPECT_EQ(callbacks(), before + 1);
+    held.go.Complete(kernel);
+    for (Completion* each : waiting) each->Wait();
+    EXPECT_EQ(latched(), 0u);
+  });
 }
 
 }  // namespace

@@ -130,6 +130,53 @@ TEST(SchedWait, NoTokenIsLostToATimeOut) {
   });
 }
 
+// Who is first in the queue is taken out of it just as its deadline is over, and goes without
+// looking again: the one behind it must be woken.
+struct Race {
+  WaitQueue queue;
+  platform::Atomic<uint32_t> timed_queued{0};
+  platform::Atomic<uint32_t> untimed_queued{0};
+  platform::Atomic<uint32_t> token{0};
+  Completion done;
+};
+
+bool SpinForIt(platform::Atomic<uint32_t>& word) {
+  const auto set = [](uint32_t value) { return value != 0; };
+  return platform::SpinUntil(word.Ref(), set, platform::DeadlineInUs(1'000'000));
+}
+
+void WaitWithoutDeadline(void* argument) {
+  auto& race = *static_cast<Race*>(argument);
+  EXPECT_TRUE(SpinForIt(race.timed_queued));
+  uint32_t looks = 0;
+  race.queue.Wait([&] {
+    if (++looks == 2) race.untimed_queued.Store(1, std::memory_order_seq_cst);
+    return race.token.Load(std::memory_order_seq_cst) != 0;
+  });
+  race.done.Complete(*CurrentThread()->kernel);
+}
+
+TEST(SchedWait, ATimedWaiterDoesNotSwallowAWakeUp) {
+  KernelMachine machine({.cpus = 2});
+  machine.Run([](Kernel& kernel) {
+    auto& race = *AllocateArray<Race>(kernel, 1);
+    SpawnThread(kernel,
+                {.name = "untimed", .function = WaitWithoutDeadline, .argument = &race, .cpu = 1});
+    uint32_t looks = 0;
+    const auto late = [&] {
+      if (++looks != 2) return false;  // before it is in the queue
+      race.timed_queued.Store(1, std::memory_order_seq_cst);
+      EXPECT_TRUE(SpinForIt(race.untimed_queued));
+      race.token.Store(1, std::memory_order_seq_cst);
+      EXPECT_TRUE(race.queue.WakeOne(kernel));
+      return false;
+    };
+    EXPECT_FALSE(race.queue.WaitUntil(late, platform::DeadlineInUs(1)));
+    EXPECT_EQ(looks, 2u);
+    race.done.Wait();
+  });
+}
+
 struct Counted {
   Work work;  // first: the function gets it
   platform::Atomic<uint32_t> runs{0};

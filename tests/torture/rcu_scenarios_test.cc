@@ -207,9 +207,28 @@ TEST(CallRcu, PinnedAtTheFirstWorkOnlyThoseThatHaveWorkBindThemselves) {
   options.scenario.writers = 2;
   const ScenarioRun run = RunScenario(options, RunCallRcu);
   ASSERT_TRUE(run.ok) << run.end;
-  // The barrier's callback is work as well, for every worker.
-  EXPECT_EQ(run.Count(TraceEvent::kWorkerPinned), 4u);
+  EXPECT_EQ(run.Count(TraceEvent::kWorkerPinned), 2u);
   EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
+}
+
+// The workers of CPUs that boot has left out have nothing to do, and run on no other CPU.
+TEST(CallRcu, WorkersOfCpusThatAreLeftOutDoNothing) {
+  for (const auto pinning : {abi::WorkerPinning::kLazy, abi::WorkerPinning::kAtStart}) {
+    KernelOptions options = CallRcuOptions(pinning);
+    options.cpus = 6;
+    options.threads_per_core = 2;
+    options.smt = false;
+    const ScenarioRun run = RunScenario(options, RunCallRcu);
+    ASSERT_TRUE(run.ok) << run.end;
+    EXPECT_EQ(run.counters.callbacks_queued, run.counters.callbacks_run);
+    for (const auto& cpu : run.records) {
+      for (const abi::TraceRecord& each : cpu) {
+        const bool by_worker =
+            each.event == TraceEvent::kWorkerRanAway || each.event == TraceEvent::kWorkerPinned;
+        EXPECT_FALSE(by_worker && each.target % 2 != 0) << "CPU " << each.target;
+      }
+    }
+  }
 }
 
 // However many are asked for: the updaters end in time, and say how many it were.
@@ -239,6 +258,7 @@ TEST(CallRcu, PinnedLazilyNobodyIsBoundBefore256Loops) {
   options.scenario.duration_ms = 9000;
   const ScenarioRun run = RunScenario(options, RunCallRcu);
   ExpectAllRun(run);
+  EXPECT_GT(run.Count(TraceEvent::kWorkerPinned), 0u);
   // A worker that sits on its CPU anyway stays free, as liburcu's do.
   EXPECT_GE(FirstPinnedUs(run), 2'560'000u) << "256 loops of 10 ms";
 }

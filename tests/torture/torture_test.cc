@@ -4,6 +4,9 @@
 #include <numeric>
 
 #include "guest/kernel/hotplug/state.h"
+#include "guest/kernel/rcu/read_side.h"
+#include "guest/kernel/sched/time.h"
+#include "guest/scenario/crew.h"
 #include "tests/torture/scenario_run.h"
 
 namespace sipi {
@@ -138,7 +141,8 @@ TEST(Torture, TheSameSeedGivesTheSameRun) {
   EXPECT_NE(0, memcmp(&a.counters, &other.counters, sizeof(a.counters)));
 }
 
-TEST(Torture, AThousandOperationsOfHotplugLoseNoCallback) {
+// CPUs go off and on at random, beside readers, updaters, barriers and floods.
+TEST(Torture, AThousandRandomOnOffOperationsLoseNoCallback) {
   const ScenarioRun run =
       Torment({.cpus = 4, .fanout = 2, .fanout_leaf = 2, .seed = 11, .duration_ms = 12'000});
   ExpectSuccess(run);
@@ -221,6 +225,61 @@ TEST(Torture, ManyThreads) {
   options.scenario.writers = 128;
   options.scenario.duration_ms = 50;
   ExpectSuccess(RunScenario(options, RunTorture));
+}
+
+struct Begun {
+  platform::Atomic<uint32_t> count{0};
+  uint32_t Now() { return count.Load(std::memory_order_seq_cst); }
+};
+
+struct Beginner : CrewMember {
+  Begun* begun = nullptr;
+};
+
+void Begin(CrewMember& self) {
+  static_cast<Beginner&>(self).begun->count.FetchAdd(1, std::memory_order_seq_cst);
+}
+
+// Torture's readers run as soon as all threads are there, and not before. Where each makes little
+// headway in a slice (an emulated vCPU, off its core for most of it), those that run already would
+// leave next to nothing to the thread that makes the others, and it would never be done.
+TEST(Crew, OneThatGoesTogetherBeginsWhenAllAreThere) {
+  for (const bool together : {false, true}) {
+    KernelMachine machine({.cpus = 2});
+    machine.Run([together](Kernel& kernel) {
+      Crew& crew = MakeCrew(kernel, together);
+      auto& begun = *AllocateArray<Begun>(kernel, 1);
+      auto* beginners = AllocateArray<Beginner>(kernel, 8);
+      for (uint32_t i = 0; i < 8; ++i) {
+        beginners[i].begun = &begun;
+        beginners[i].body = Begin;
+        crew.Spawn(beginners[i], {.name = "beginner/%", .index = i});
+        SleepJiffies(5);
+        EXPECT_EQ(begun.Now(), together ? 0u : i + 1);
+      }
+      crew.Start();
+      crew.Join();
+      EXPECT_EQ(begun.Now(), 8u);
+    });
+  }
+}
+
+// Callbacks that cannot run: a reader sleeps for longer than the flood waits for the first of them.
+TEST(Torture, AFloodOfWhichNotOneRunsIsAFailure) {
+  KernelOptions options;
+  options.cpus = 3;
+  options.scenario.duration_ms = 14'000;
+  const ScenarioRun run = RunScenario(options, [](Kernel& kernel) {
+    SpawnThread(kernel, {.name = "holder", .function = [](void*) {
+                           rcu::ReadLock();
+                           SleepUs(11'000'000);
+                           rcu::ReadUnlock();
+                         }});
+    RunTorture(kernel);
+  });
+  EXPECT_TRUE(run.ok) << run.end;
+  EXPECT_EQ(run.counters.flood_failures, 1u);
+  EXPECT_EQ(FailuresOf(run, abi::TortureCheck::kFlood), 1u);
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ WorkerFiguresRow RowOf(const WorkerResult& result) {
 std::string ShortRemark(const RunRecord& record, const WorkerResult& result) {
   constexpr uint64_t kLoops = 256;  // kLazyPinningLoops, liburcu's SET_AFFINITY_CHECK_PERIOD
   const bool lazy = record.services->kernel.worker_pinning == abi::WorkerPinning::kLazy;
-  const uint64_t loops = record.services->counters.updates / std::max(1u, record.cpus_offered);
+  const uint64_t loops = record.services->counters.updates / std::max(1u, record.cpus_wanted);
   if (!lazy || !result.pinned_us.empty() || loops >= kLoops) return "";
   return absl::StrCat("note: lazy workers had some ", loops, " loops each and look where they are ",
                       "after ", kLoops, "; give more --seconds\n");
@@ -183,7 +183,7 @@ std::string CallRcuTable(const std::vector<RunRecord>& records) {
         {Name(record.services->kernel.worker_pinning),
          absl::StrCat(record.services->counters.callbacks_run),
          row.callbacks_per_s.has_value() ? absl::StrFormat("%.0f", *row.callbacks_per_s) : "-",
-         absl::StrCat(result.pinned_us.size(), "/", record.cpus_offered), us(&Summary::min),
+         absl::StrCat(result.pinned_us.size(), "/", record.cpus_wanted), us(&Summary::min),
          us(&Summary::median), us(&Summary::max), absl::StrCat(result.ran_away_cpus.size()),
          complete ? "" : "partial"});
     whole.push_back(complete);

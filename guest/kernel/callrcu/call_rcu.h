@@ -30,7 +30,8 @@ struct WorkerStats {
   uint64_t pinned_us = 0;  // from the worker's start until it bound itself; 0: it has not
 };
 
-// Makes a worker for each CPU, online or not. Thread context.
+// Makes a worker for each CPU, online or not; that of a CPU on which nobody queues does nothing.
+// Thread context.
 Workers& Start(Kernel& kernel);
 
 // Queues head at the running CPU: function(head) is called by that CPU's worker, in thread context,

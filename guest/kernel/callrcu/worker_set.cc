@@ -14,6 +14,12 @@ void BarrierCallback(rcu::Head& head) {
   }
 }
 
+// Nothing was ever queued there, so there is nothing to wait for.
+bool HadNothing(Worker& worker) {
+  SpinGuard guard(*worker.workers->kernel, worker.lock);
+  return worker.queued == 0;
+}
+
 }  // namespace
 
 Workers& Start(Kernel& kernel) {
@@ -45,6 +51,10 @@ void Barrier(Workers& workers) {
   workers.barrier_left.Store(workers.count, std::memory_order_seq_cst);
   for (uint32_t i = 0; i < workers.count; ++i) {
     Worker& worker = workers.workers[i];
+    if (HadNothing(worker)) {  // its CPU may never have been up
+      BarrierCallback(worker.barrier);
+      continue;
+    }
     worker.barrier.function = BarrierCallback;
     if (Enqueue(worker, worker.barrier)) WakeWorker(worker);
   }

@@ -1,5 +1,5 @@
-// One CPU down. Its own thread undoes the ONLINE section; then all CPUs are stopped and it undoes
-// its STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
+// One CPU down. Its own thread undoes the ONLINE section; then it is stopped, alone, and undoes its
+// STARTING section; its idle loop reports it dead; then the control thread undoes PREPARE.
 #include "guest/kernel/call.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/hotplug/ap_idle.h"

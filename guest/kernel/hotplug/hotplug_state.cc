@@ -174,7 +174,8 @@ ControlThread::ControlThread(CpuNumber target) {
 
 ControlThread::~ControlThread() {
   Thread& thread = *CurrentThread();
-  if (!thread.per_cpu) (void)SetAffinity(thread, affinity_);
+  if (thread.per_cpu || SetAffinity(thread, affinity_)) return;
+  (void)SetAffinity(thread, Thread::kAnyCpu);  // it was bound to the CPU that has gone
 }
 
 }  // namespace sipi

@@ -73,7 +73,7 @@ void EnterState(Kernel& kernel, CpuNumber cpu, Section section, abi::CpuhpState 
 // else brings CPUs up).
 Error BringUp(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
 Error TakeDown(Kernel& kernel, CpuNumber cpu, abi::CpuhpState target);
-// From the idle loop to dead: STARTING section undone on the CPU itself, all others stopped.
+// From the idle loop to dead: the CPU is stopped, and undoes its STARTING section itself.
 Error TakeCpuDead(Kernel& kernel, CpuNumber cpu);
 // Has the CPU's hotplug thread take it to `target` within the ONLINE section, and waits.
 Error AskHotplugThread(Kernel& kernel, CpuNumber cpu, HotplugCommand command,

@@ -28,7 +28,9 @@ inline bool ExpDoneLocked(Node& node) {
 void ReportExpCpus(Node& leaf, uint64_t mask, bool wake);
 // What the IPI runs, on the CPU that is asked: interrupt context.
 void ExpHandler(void*);
-// Names in the timeline who holds the grace period up. Thread context.
+
+// --- stall.cc
+// Names who holds the grace period up, in the timeline and on the serial port. Thread context.
 void ReportExpStall(State& state, uint64_t waited_ms);
 
 // --- polled.cc

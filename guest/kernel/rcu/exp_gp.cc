@@ -143,11 +143,15 @@ void StartGp(State& state, uint64_t sequence) {
   SIPI_ASSERT(QueueWork(*state.kernel, state.exp_gp_worker, work));
 }
 
-// One context on one CPU: that this function was called is a grace period.
+// One context on one CPU: that this function was called is a grace period. Cookies of both kinds
+// count it.
 void PassVacuously(State& state) {
   IrqSpinGuard guard(*state.kernel, state.root().lock);
   PolledGpStart(state, &state.gp_seq_polled_exp_snap);
   PolledGpEnd(state, &state.gp_seq_polled_exp_snap);
+  const uint64_t passed = SeqEnded(state.expedited_sequence.Load(std::memory_order_relaxed));
+  state.expedited_sequence.Store(passed, std::memory_order_seq_cst);
+  for (Node& node : state.nodes) node.exp_seq_rq.Store(passed, std::memory_order_relaxed);
 }
 
 GracePeriodKind Expedited(State& state) {

@@ -95,20 +95,4 @@ void ExpHandler(void*) {
   data.state->preemptible ? AskPreemptible(self, data) : AskNonPreemptible(self, data);
 }
 
-void ReportExpStall(State& state, uint64_t waited_ms) {
-  const auto report = [waited_ms](uint32_t cpu) {
-    platform::Trace(abi::TraceEvent::kRcuStall, static_cast<uint16_t>(cpu),
-                    static_cast<uint32_t>(waited_ms));
-  };
-  for (Node& leaf : state.leaves()) {
-    ForEachCpu(leaf, leaf.expmask.Load(std::memory_order_relaxed),
-               [&report](CpuNumber cpu) { report(cpu.value); });
-    // A reader that was switched out: the CPU where it last ran.
-    IrqSpinGuard guard(*state.kernel, leaf.lock);
-    for (Thread* thread = leaf.exp_tasks; thread != nullptr; thread = thread->rcu.next_blocked) {
-      report(thread->cpu.Load(std::memory_order_relaxed));
-    }
-  }
-}
-
 }  // namespace sipi::rcu

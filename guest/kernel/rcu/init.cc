@@ -95,6 +95,10 @@ void TakeEarlyCallbacks(Kernel& kernel, Data& data) {
   PublishCallbackCount(data);
 }
 
+bool SchedulerIs(State& state, SchedulerState scheduler) {
+  return state.scheduler_state.Load(std::memory_order_acquire) == static_cast<uint32_t>(scheduler);
+}
+
 void SetSchedulerState(State& state, SchedulerState scheduler) {
   state.scheduler_state.Store(static_cast<uint32_t>(scheduler), std::memory_order_seq_cst);
 }
@@ -118,16 +122,16 @@ void Init(Kernel& kernel) {
   ReportCpuStarting(self);
   OnlineCpu(self);
   TakeEarlyCallbacks(kernel, *self.rcu);
-  if (kernel.scheduler != nullptr) SetSchedulerState(state, SchedulerState::kInit);
 }
 
 void SchedulerStarting(Kernel& kernel) {
-  if (kernel.rcu != nullptr) SetSchedulerState(*kernel.rcu, SchedulerState::kInit);
+  SIPI_ASSERT(SchedulerIs(StateOf(kernel), SchedulerState::kInactive));
+  SetSchedulerState(StateOf(kernel), SchedulerState::kInit);
 }
 
 void SpawnThreads(Kernel& kernel) {
   State& state = StateOf(kernel);
-  SetSchedulerState(state, SchedulerState::kInit);
+  SIPI_ASSERT(SchedulerIs(state, SchedulerState::kInit));
   SpawnExpThreads(state);
   SpawnSyncThread(state);
   Thread& thread = SpawnThread(

@@ -1,7 +1,8 @@
 // Polled and conditional grace periods: a cookie now, and later the question whether a grace period
 // has passed since. The short cookie counts periods of either kind in one counter, gp_seq_polled;
-// of two that overlap only the one that began it ends it, so it may ask for one more than needed.
-// The full cookie has both kinds' own counters and misses nothing.
+// of two that overlap whichever ends first ends the number, and the other one ends none, so a
+// cookie may need one grace period more. The full cookie has both kinds' own counters and misses
+// nothing.
 #include "guest/kernel/rcu/exp.h"
 
 namespace sipi::rcu {
@@ -12,19 +13,27 @@ uint64_t Fenced(platform::Atomic<uint64_t>& counter) {
   return counter.FetchAdd(0, std::memory_order_seq_cst);
 }
 
-// Asks for the normal grace period after which the caller's cookie is done. Where an expedited one
-// has begun the number that runs, the next normal one may be passed over: it ends a number only if
-// nobody else has; so one more.
+// The end of the normal grace period after which a cookie from before this call is done, if no
+// expedited one does it sooner. A number that runs and that the running normal one will not end, be
+// it that there is none, is an expedited one's: the next normal one may join it and be overtaken,
+// so that it ends no number at all. So one more.
+uint64_t EndForCookies(State& state) {
+  IrqSpinGuard guard(*state.kernel, state.root().lock);
+  const uint64_t polled = state.gp_seq_polled.Load(std::memory_order_seq_cst);
+  const bool anothers = SeqState(polled) != 0 && state.gp_seq_polled_snap != polled;
+  const uint64_t one_more = anothers ? uint64_t{1} << kSeqShift : 0;
+  return SeqSnap(state.gp_seq.Load(std::memory_order_seq_cst)) + one_more;
+}
+
+// What EndForCookies saw may be old by the time it is asked for: the cookie is older.
 void AskForNormal(State& state) {
+  const uint64_t end = EndForCookies(state);
   bool wake = false;
   {
     IrqGuard irq;
     Data& data = DataOf(platform::ThisCpu());
     IrqSpinGuard guard(*state.kernel, data.leaf->lock);
-    const uint64_t now = state.gp_seq.Load(std::memory_order_seq_cst);
-    const uint64_t polled = state.gp_seq_polled.Load(std::memory_order_seq_cst);
-    const bool passed_over = SeqState(now) == 0 && SeqState(polled) != 0;
-    wake = StartFutureGp(*data.leaf, data, SeqSnap(passed_over ? SeqEnded(now) : now));
+    wake = StartFutureGp(*data.leaf, data, end);
   }
   if (wake) WakeGpThread(state);
 }
@@ -64,7 +73,7 @@ void PolledGpEnd(State& state, uint64_t* snap) {
   const uint64_t now = state.gp_seq_polled.Load(std::memory_order_relaxed);
   if (*snap != 0 && *snap == now) {
     state.gp_seq_polled.Exchange(SeqEnded(now), std::memory_order_seq_cst);
-    // The other kind's, if it runs, began later than the one that this cookie counter showed.
+    // The other kind's, if it runs, shared this number and has none to end any more.
     state.gp_seq_polled_snap = 0;
     state.gp_seq_polled_exp_snap = 0;
   } else {

@@ -54,11 +54,11 @@ bool SetNormalWakeFromGp(Kernel& kernel, bool on);
 
 // --- Set-up and what the scheduler tells RCU. Interrupts off unless said otherwise.
 void Init(Kernel& kernel);  // boot CPU, before any other CPU runs: tree and per-CPU data
-// Boot CPU, right after SchedInit where that comes later than Init: from here on a grace period is
-// more than being called (rcu_scheduler_starting).
+// Boot CPU, after SchedInit and Init, before the first other thread may run: from here on a grace
+// period is more than being called (rcu_scheduler_starting; Linux calls it in rest_init()).
 void SchedulerStarting(Kernel& kernel);
-void SpawnThreads(
-    Kernel& kernel);  // thread context: grace-period kthread, workers (RCU_SCHEDULER_RUNNING)
+// Thread context, after that: grace-period kthread, workers (RCU_SCHEDULER_RUNNING).
+void SpawnThreads(Kernel& kernel);
 void NoteContextSwitch(PerCpu& self, Thread& leaving, bool preempted);
 void IdleEnter(PerCpu& self);  // the CPU is quiescent until IdleExit, but for interrupts
 void IdleExit(PerCpu& self);

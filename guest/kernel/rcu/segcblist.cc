@@ -36,12 +36,6 @@ bool SegCbList::SegmentEmpty(Segment segment) const {
   return tails_[segment] == (segment == kDone ? &head_ : tails_[segment - 1]);
 }
 
-bool SegCbList::NextGp(uint64_t* normal) const {
-  if (!HasPending()) return false;
-  *normal = gp_[kWait].normal;
-  return true;
-}
-
 void SegCbList::Enqueue(Head& callback) {
   callback.next = nullptr;
   *tails_[kNext] = &callback;

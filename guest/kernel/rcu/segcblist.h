@@ -57,8 +57,6 @@ class SegCbList {
   bool SegmentEmpty(Segment segment) const;
   uint64_t SegmentLength(Segment segment) const { return seglen_[segment]; }
   const GpPair& SegmentGp(Segment segment) const { return gp_[segment]; }
-  // The normal grace period that the oldest waiting segment waits for. False: none waits for one.
-  bool NextGp(uint64_t* normal) const;
 
   void Enqueue(Head& callback);
   // Puts a callback behind all that are there, in the last segment that is not empty, so that it

@@ -3,7 +3,8 @@
 //
 // Locks, outermost first: Node::ofl_lock, State::barrier_lock, then Node::lock from the leaf to the
 // root (never two nodes of one level). All are taken with interrupts off, all are held for a few
-// instructions, and nobody is woken while one is held but where said so.
+// instructions, and nobody is woken while one is held, but for the kthread under an ofl_lock (a CPU
+// that comes or goes may be the last that was waited for).
 #pragma once
 
 #include <span>
@@ -156,7 +157,6 @@ enum class GpState : uint32_t {
 // State::gp_flags.
 inline constexpr uint32_t kGpFlagInit = 1;
 inline constexpr uint32_t kGpFlagFqs = 2;
-inline constexpr uint32_t kGpFlagOverload = 4;
 
 // RCU_SCHEDULER_*: what can happen while somebody waits for a grace period.
 enum class SchedulerState : uint32_t {

@@ -52,8 +52,6 @@ struct Thread {
   rcu::TaskState rcu;
 
   // For the waits below, one at a time per thread (they must not lie on a stack: sched/wait.h).
-  platform::Atomic<uint32_t> wait_word{0};
-  rcu::Head wait_head;
   Timer timer;
   // Guarded by the lock of the wait queue that it is in.
   Thread* next_waiter = nullptr;

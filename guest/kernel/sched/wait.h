@@ -28,8 +28,9 @@ class WaitQueue {
       met = pred();
       over = met || !SleepOnce(current, deadline);
     }
-    // Whoever was woken and had no need of it passes it on.
-    if (!Leave(current) && met) (void)WakeOne(*current.kernel);
+    // Whoever was woken and had no need of it passes it on: it found its condition true by itself,
+    // or its deadline over. One wake-up too many does no harm.
+    if (!Leave(current)) (void)WakeOne(*current.kernel);
     return met;
   }
   // Any context. What makes a condition true is stored before, in any order.
