@@ -1,6 +1,7 @@
 // refscale: what rcu_read_lock() and rcu_read_unlock() cost. In each run every reader goes through
 // the same number of empty critical sections on its own CPU; the run's point is the mean over the
 // readers.
+#include "guest/abi/scenario_results.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/kernel/rcu/read_side.h"
 #include "guest/scenario/crew.h"
@@ -9,7 +10,7 @@
 namespace sipi {
 namespace {
 
-constexpr uint32_t kLoops = 2'000;  // sections of a reader in one run (refscale: loops)
+constexpr uint32_t kLoops = abi::kRefLoops;
 constexpr uint32_t kWarmUpLoops = 100;
 constexpr uint64_t kPicosecondsPerNs = 1000;
 

@@ -17,23 +17,11 @@ constexpr uint32_t kDefaultMs = 1000;
 
 CallbackCount& Here(Torture& torture) { return torture.callbacks[platform::ThisCpu().cpu.value]; }
 
-// All members of TortureCounters are such words.
-void Add(abi::TortureCounters& sum, const abi::TortureCounters& part) {
-  auto* to = reinterpret_cast<uint64_t*>(&sum);
-  const auto* from = reinterpret_cast<const uint64_t*>(&part);
-  for (uint32_t i = 0; i < sizeof(sum) / sizeof(uint64_t); ++i) to[i] += from[i];
-}
-
-void AddTallies(Torture& torture, abi::TortureCounters& sum) {
-  for (const Actor* actor = torture.actors; actor != nullptr; actor = actor->next) {
-    Add(sum, actor->tally.counts);
-  }
-  for (uint32_t i = 0; i <= kPipeStages; ++i) {
-    sum.freed[i] = torture.freed[i].elements.Load(std::memory_order_seq_cst);
-  }
-  for (uint32_t i = 0; i < torture.cpus; ++i) {
-    sum.callbacks_queued += torture.callbacks[i].queued.Load(std::memory_order_seq_cst);
-    sum.callbacks_run += torture.callbacks[i].run.Load(std::memory_order_seq_cst);
+void AddTallies(abi::TorturePage& page) {
+  auto* tally = reinterpret_cast<const abi::TortureTally*>(page.tallies_gpa);
+  page.tallies_gpa = 0;
+  for (; tally != nullptr; tally = reinterpret_cast<const abi::TortureTally*>(tally->next_gpa)) {
+    Add(page.counters, tally->counts);
   }
 }
 
@@ -51,6 +39,10 @@ Torture& Make(Kernel& kernel) {
   const abi::ScenarioKnobs& knobs = kernel.params->scenario_knobs;
   Torture& torture = *AllocateArray<Torture>(kernel, 1);
   torture.kernel = &kernel;
+  torture.page = reinterpret_cast<abi::TorturePage*>(kernel.params->torture_gpa);
+  *torture.page = {};
+  torture.page->counters.gp_seq_begin = torture.page->counters.gp_seq_end = NormalGps(kernel);
+  torture.page->counters.exp_seq_begin = torture.page->counters.exp_seq_end = ExpeditedGps(kernel);
   torture.crew = &MakeCrew(kernel, /*together=*/true);
   torture.cpus = kernel.params->cpu_count;
   torture.readers = abi::TortureReaders(knobs.readers, torture.cpus);
@@ -103,6 +95,26 @@ void CountCallback(Torture& torture) {
   Here(torture).run.FetchAdd(1, std::memory_order_relaxed);
 }
 
+void HandOver(Torture& torture) {
+  abi::TortureCounters& sum = torture.page->counters;
+  sum.gp_seq_end = NormalGps(*torture.kernel);
+  sum.exp_seq_end = ExpeditedGps(*torture.kernel);
+  for (uint32_t i = 0; i <= kPipeStages; ++i) {
+    sum.freed[i] = torture.freed[i].elements.Load(std::memory_order_seq_cst);
+  }
+  // In this order: what is counted as run is counted as queued too.
+  uint64_t run = 0;
+  for (uint32_t i = 0; i < torture.cpus; ++i) {
+    run += torture.callbacks[i].run.Load(std::memory_order_seq_cst);
+  }
+  uint64_t queued = 0;
+  for (uint32_t i = 0; i < torture.cpus; ++i) {
+    queued += torture.callbacks[i].queued.Load(std::memory_order_seq_cst);
+  }
+  sum.callbacks_queued = queued;
+  sum.callbacks_run = run;
+}
+
 void RandomSleep(Actor& self, uint32_t max_us) { SleepUs(1 + self.random.Below(max_us)); }
 
 void RandomMove(Actor& self) {
@@ -117,10 +129,6 @@ void RandomMove(Actor& self) {
 void RunTorture(Kernel& kernel) {
   using namespace torture;  // NOLINT: the names of this scenario
   Torture& torture = Make(kernel);
-  auto& sum = *reinterpret_cast<abi::TortureCounters*>(kernel.params->torture_gpa);
-  sum = {};
-  sum.gp_seq_begin = NormalGps(kernel);
-  sum.exp_seq_begin = ExpeditedGps(kernel);
   SpawnReaders(torture);
   SpawnWriter(torture);
   SpawnFakeWriters(torture);
@@ -134,11 +142,10 @@ void RunTorture(Kernel& kernel) {
   torture.crew->Join();
   // The pipe's callbacks queue themselves again, once for each stage.
   for (uint32_t i = 0; i <= kPipeStages; ++i) rcu::Barrier(kernel);
-  sum.gp_seq_end = NormalGps(kernel);
-  sum.exp_seq_end = ExpeditedGps(kernel);
-  AddTallies(torture, sum);
+  HandOver(torture);
+  AddTallies(*torture.page);
   Tally& tally = *AllocateArray<Tally>(kernel, 1);
-  CheckEnd(kernel, sum, tally);
+  CheckEnd(kernel, torture.page->counters, tally);
 }
 
 }  // namespace sipi

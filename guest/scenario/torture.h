@@ -6,10 +6,10 @@
 // has taken out moves on by one stage with each grace period. A reader that found it may see it
 // leave (stage 1), but never see it move on (stage 2): its section would have to have been there
 // before a grace period began and after it ended. What each file checks stands at its head; what it
-// found goes into its thread's Tally, and all tallies into abi::TortureCounters at the end.
+// found goes into its thread's Tally, and all tallies into abi::TorturePage at the end.
 #pragma once
 
-#include "guest/abi/scenario.h"
+#include "guest/abi/scenario_results.h"
 #include "guest/kernel/rcu/gp_seq.h"
 #include "guest/kernel/rcu/rcu.h"
 #include "guest/scenario/crew.h"
@@ -32,8 +32,7 @@ struct Element : rcu::Head {
 };
 
 // One thread's findings; its own.
-struct Tally {
-  abi::TortureCounters counts = {};
+struct Tally : abi::TortureTally {
   uint32_t traced = 0;  // failures in the timeline: the first few are enough
 };
 
@@ -41,8 +40,7 @@ struct Tally {
 struct Actor : CrewMember {
   Torture* torture = nullptr;
   Random random;
-  Tally tally;
-  Actor* next = nullptr;  // all of them, to sum up
+  Tally tally = {};
 };
 
 // One reader's marks for the ordering check (torture_order.cc).
@@ -64,7 +62,7 @@ struct StageCount {
 struct Torture {
   Kernel* kernel = nullptr;
   Crew* crew = nullptr;
-  Actor* actors = nullptr;
+  abi::TorturePage* page = nullptr;
   uint32_t cpus = 1;
   uint32_t readers = 1;
   uint32_t fake_writers = 0;
@@ -101,6 +99,10 @@ void Fail(Tally& tally, abi::TortureCheck check);
 void QueueCallback(Torture& torture, rcu::Head& head, void (*function)(rcu::Head&));
 void CountCallback(Torture& torture);
 
+// What no thread counts for itself goes into the page: what a run that is cut short will have left.
+// By one thread, or after all have ended.
+void HandOver(Torture& torture);
+
 // Sleeps for up to max_us, at random.
 void RandomSleep(Actor& self, uint32_t max_us);
 // The running thread moves to a CPU at random, where that is online, and may leave it again.
@@ -114,8 +116,8 @@ Member& MakeActor(Torture& torture, uint32_t stream, void (*run)(CrewMember&)) {
   actor.body = run;
   actor.torture = &torture;
   actor.random = Random(kernel.params->scenario_knobs.seed, stream);
-  actor.next = torture.actors;
-  torture.actors = &actor;
+  actor.tally.next_gpa = torture.page->tallies_gpa;
+  torture.page->tallies_gpa = reinterpret_cast<uint64_t>(&actor.tally);
   return actor;
 }
 

@@ -40,6 +40,7 @@ void CheckOrder(CrewMember& member) {
     WaitForGracePeriod(self, RandomUpdate(self.random));
     torture.order_passed.Store(next, std::memory_order_release);
     for (uint32_t i = 0; i < torture.readers; ++i) CheckOneOrder(torture, self.tally, i);
+    HandOver(torture);  // this thread comes by often, and has time
     RandomSleep(self, 2000);
   }
 }

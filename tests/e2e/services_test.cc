@@ -175,7 +175,8 @@ TEST_P(OnEachMachine, ReadersAreMeasured) {
   EXPECT_EQ(result.file["points_ps"].size(), 3u);
   EXPECT_EQ(result.file["readers"], 1);
   EXPECT_EQ(result.file["measured"], std::string(GetParam()) == "kvm");
-  EXPECT_NE(result.finished.out.find("nreaders=1\n"), std::string::npos) << result.finished.out;
+  EXPECT_NE(result.finished.out.find("nreaders=1 loops=2000 nruns=3\n"), std::string::npos)
+      << result.finished.out;
 }
 
 TEST_P(OnEachMachine, CallRcuRunsEveryCallbackOnce) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "guest/abi/scenario_results.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/platform/sim/kernel_program.h"
 
@@ -44,7 +45,7 @@ Layout LayoutOf(const KernelOptions& options) {
   layout.slots = take(options.cpus * sizeof(abi::CpuSlot));
   layout.boot_ring = take(ring);
   layout.percpu = take(uint64_t{options.cpus} * layout.stride);
-  layout.torture = take(sizeof(abi::TortureCounters));
+  layout.torture = take(sizeof(abi::TorturePage));
   layout.heap = take(options.heap_bytes);
   layout.end = next;
   return layout;

@@ -54,6 +54,18 @@ TEST_F(FileWriterTest, ReplacesAFileAndKeepsItsPermissions) {
   EXPECT_EQ(info.st_mode & 0777, 0640u);
 }
 
+TEST_F(FileWriterTest, FollowsASymbolicLinkToAFileThatIsNotThereYet) {
+  fs::create_symlink("real.json", Path("one.json"));
+  fs::create_symlink(Path("one.json"), Path("two.json"));
+  ASSERT_TRUE(WriteResultFile(Path("two.json"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(Path("one.json")));
+  EXPECT_TRUE(fs::is_symlink(Path("two.json")));
+  EXPECT_EQ(fs::file_size(Path("real.json")), 3u);
+  fs::create_symlink("nowhere/real.json", Path("lost.json"));
+  EXPECT_FALSE(WriteResultFile(Path("lost.json"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(Path("lost.json")));
+}
+
 TEST_F(FileWriterTest, FollowsASymbolicLink) {
   std::ofstream(Path("real.json")) << "old";
   fs::create_symlink("real.json", Path("link.json"));

@@ -88,6 +88,20 @@ TEST(ScaleReport, AsyncSaysThatItTimesCalls) {
   EXPECT_EQ(json::parse(ScaleJson(ScaleRun()))["measured"], "synchronize_rcu");
 }
 
+TEST(ScaleReport, SaysWhenAKnobMadeThemAnotherKind) {
+  RunRecord record = ScaleRun();
+  EXPECT_EQ(json::parse(ScaleJson(record))["served_by"], json({"normal"}));
+  record.services->knobs.expedited = 1;
+  EXPECT_THAT(ScaleText(record, false), HasSubstr("note: rcu_normal is on: normal grace periods"));
+  for (Event& event : record.events) {
+    if (event.name == abi::TraceEvent::kSyncEnd) event.value = 1;
+  }
+  EXPECT_THAT(ScaleText(record, false), Not(HasSubstr("note: ")));
+  record.services->knobs.expedited = 0;
+  EXPECT_THAT(ScaleText(record, false), HasSubstr("note: rcu_expedited is on: expedited grace"));
+  EXPECT_EQ(json::parse(ScaleJson(record))["served_by"], json({"expedited"}));
+}
+
 TEST(ScaleReport, WhatIsMissingIsMarked) {
   RunRecord few = ScaleRun();
   few.services->knobs.measurements = 3;
@@ -132,6 +146,9 @@ TEST(RefReport, FiguresOfItsPoints) {
   more.services->knobs.rounds = 5;
   EXPECT_FALSE(RefComplete(more));
   EXPECT_EQ(json::parse(RefJson(record))["points_ps"].size(), 4u);
+  EXPECT_THAT(text, HasSubstr(" loops=2000 nruns=4\n"));
+  EXPECT_EQ(json::parse(RefJson(record))["loops"], 2000);
+  EXPECT_EQ(json::parse(RefJson(record))["rounds"], 4);
 }
 
 // The simulator charges nothing for a reader: there is no duration, and none is shown.
@@ -159,6 +176,8 @@ TEST(RefReport, AReadOfManyMicrosecondsIsNoneOfAProcessor) {
 TEST(CallRcuReport, RatesPinsAndRunaways) {
   const std::string table = CallRcuTable({CallRcuRun()});
   EXPECT_THAT(table, HasSubstr("lazy"));
+  // The rate is that of the two columns before it.
+  EXPECT_THAT(table, testing::ContainsRegex("lazy +1000 +500.000 +2000 "));
   const json row = json::parse(CallRcuJson({CallRcuRun()}))["rows"][0];
   EXPECT_EQ(row["callbacks_per_s"], 2000.0);
   EXPECT_EQ(row["window_callbacks"], 1000);

@@ -136,7 +136,24 @@ TEST(ScaleMeasurements, OnlyWhatCountsIsCounted) {
   EXPECT_EQ(result.end_ns, 45'000);
   EXPECT_EQ(result.measurements(), 5u);
   EXPECT_EQ(result.batches, 2u);  // one ended before the window, one after it
-  EXPECT_EQ(ScaleMeasurements(ScaleRun(), true).batches, 1u);
+}
+
+// Who asks is not always served as asked: rcu_expedited, rcu_normal.
+TEST(ScaleMeasurements, BatchesAreOfTheKindThatServed) {
+  for (const bool asked_expedited : {false, true}) {
+    RunRecord record = ScaleRun();
+    EXPECT_EQ(ScaleMeasurements(record, asked_expedited).batches, 2u);
+    for (Event& event : record.events) {
+      if (event.name == TraceEvent::kSyncEnd) event.value = 1;
+    }
+    const ScaleResult result = ScaleMeasurements(record, asked_expedited);
+    EXPECT_EQ(result.batches, 1u);
+    EXPECT_EQ(result.served_by, (std::array<bool, 2>{false, true}));
+    for (Event& event : record.events) {
+      if (event.name == TraceEvent::kSyncEnd) event.value = 2;  // call_rcu: none of its own
+    }
+    EXPECT_EQ(ScaleMeasurements(record, false).batches, 2u);
+  }
 }
 
 TEST(ScaleMeasurements, AWriterThatNeverEndsLeavesTheWindowOpen) {

@@ -91,6 +91,22 @@ TEST(SmtReport, CompleteNeedsEveryApproachEveryRoundAndEveryEvent) {
   EXPECT_FALSE(complete(cut));
 }
 
+// What a report calls partial may well be a run whose outcome is "complete".
+TEST(ScenarioReports, SayWhyTheyArePartial) {
+  RunRecord record = WholeSmtRun();
+  record.services->knobs.rounds = 2;
+  EXPECT_THAT(SmtTable(record), HasSubstr("\npartial: not all that was asked for was done\n"));
+  record.lost_events = 3;
+  EXPECT_THAT(SmtTable(record), HasSubstr("\npartial: events were lost\n"));
+  record.outcome = Outcome::kPartial;
+  EXPECT_THAT(SmtTable(record), HasSubstr("\npartial: not all CPUs came up\n"));
+  record.outcome = Outcome::kTimeLimit;
+  EXPECT_THAT(SmtTable(record), HasSubstr("\npartial: the run was cut short (time-limit)\n"));
+  RunRecord scale = ScaleRun();
+  scale.outcome = Outcome::kPartial;
+  EXPECT_THAT(ScaleText(scale, false), HasSubstr("!!! partial: not all CPUs came up\n"));
+}
+
 TEST(SmtReport, LostEventsAreNotTakenForSwitchesThatDidNotEnd) {
   RunRecord cut = WholeSmtRun();
   cut.events.pop_back();
@@ -101,6 +117,20 @@ TEST(SmtReport, LostEventsAreNotTakenForSwitchesThatDidNotEnd) {
   cut.events.clear();
   EXPECT_THAT(SmtTable(cut), Not(HasSubstr("no switch has begun")));
   EXPECT_THAT(SmtTable(cut), HasSubstr("2 events were lost"));
+}
+
+// Cut short in its first switch, with the lock held: for as long as it was, and no other figure.
+TEST(SmtReport, AHoldThatHasNotEndedCountsSoFar) {
+  RecordBuilder run(4);
+  run.At(0, 0, abi::TraceEvent::kSmtBegin, 1, 0)
+      .At(1'000, 0, abi::TraceEvent::kCpusWriteLocked)
+      .At(6'000, 0, abi::TraceEvent::kSyncBegin);
+  RunRecord record = WholeSmtRun();
+  record.events = run.Take().events;
+  EXPECT_EQ(SmtSwitches(record)[0].longest_hold_ns, 5'000'000);
+  const json row = json::parse(SmtJson(record))["rows"][0];
+  EXPECT_EQ(row["off"]["longest_hold_ns"], 5'000'000);
+  EXPECT_TRUE(row["on"]["longest_hold_ns"].is_null());
 }
 
 TEST(SmtReport, JsonHasTheFiguresOfTheTable) {
@@ -162,9 +192,37 @@ TEST(TortureReport, SuccessIsTheLastLine) {
   EXPECT_TRUE(TortureFailures(TortureRun()).empty());
   const std::string text = TortureText(TortureRun());
   EXPECT_THAT(text, HasSubstr("Reader Pipe:  1000 20 0 0 0 0 0 0 0 0 0\n"));
-  EXPECT_THAT(text, HasSubstr("onoff: 1/1:1/1 7,7:3,3 7:3 (HZ=250)\n"));
+  EXPECT_THAT(text, HasSubstr("onoff: 1/1:1/1 7,7:3,3 7:3 (ms, HZ=250)\n"));
   EXPECT_THAT(text, HasSubstr("grace periods: 32 "));
   EXPECT_TRUE(text.ends_with("--- End of test: SUCCESS\n")) << text;
+}
+
+// Three operations of 0.9 ms are 2.7 ms.
+TEST(TortureReport, SumsOfHotplugAreRoundedOnce) {
+  RecordBuilder run(2);
+  for (int64_t i = 0; i < 3; ++i) {
+    run.At(10'000 * i, 0, abi::TraceEvent::kHotplugBegin, 1, 0)
+        .At(10'000 * i + 900, 0, abi::TraceEvent::kHotplugEnd, 1, 0);
+  }
+  RunRecord record = TortureRun();
+  record.events = run.Take().events;
+  EXPECT_THAT(TortureText(record), HasSubstr(":0,0 0:2 (ms, HZ=250)\n"));
+}
+
+TEST(TortureReport, OneThatIsCutShortTellsWhatItHasCountedAndNoMore) {
+  RunRecord record = TortureRun();
+  record.outcome = Outcome::kTimeLimit;
+  record.complete = false;
+  record.services->counters.callbacks_run -= 3;  // in flight
+  record.services->counters.online_tried += 1;   // under way
+  EXPECT_EQ(TortureFailures(record).size(), 1u);
+  const std::string text = TortureText(record);
+  EXPECT_THAT(text, HasSubstr("rcu-torture: cut short: "));
+  EXPECT_THAT(text, HasSubstr("!!! the run did not complete: time-limit"));
+  record.services->counters.reads = record.services->counters.updates = 0;
+  EXPECT_THAT(TortureText(record), Not(HasSubstr("nothing was")));
+  record.services->counters.order_failures = 1;
+  EXPECT_EQ(TortureFailures(record).size(), 2u);
 }
 
 TEST(TortureReport, NamesTheThreadsThatThereWere) {
@@ -177,7 +235,7 @@ TEST(TortureReport, NamesTheThreadsThatThereWere) {
   record.services->knobs.readers = 9;
   EXPECT_THAT(TortureText(record), HasSubstr("nreaders=9 "));
   RunRecord ref = RefRun(5);  // four CPUs
-  EXPECT_THAT(RefText(ref), HasSubstr("nreaders=3\n"));
+  EXPECT_THAT(RefText(ref), HasSubstr("nreaders=3 loops=2000 "));
   EXPECT_EQ(json::parse(RefJson(ref))["readers"], 3);
 }
 

@@ -115,6 +115,22 @@ TEST(PlanSimulatedArena, BlocksAreAnOddNumberOfLinesApart) {
   }
 }
 
+// The words that tell the guest of them have 32 bits: what is planned is what they say.
+TEST(PlanArena, RingsLargerThanTheirWordsAreCut) {
+  for (const uint64_t records : {uint64_t{1} << 28, uint64_t{1} << 32, uint64_t{1} << 40}) {
+    for (const auto plan : {PlanArena, PlanSimulatedArena}) {
+      const ArenaLayout arena =
+          plan({.cpus = 2, .boot_records = records, .percpu_records = records});
+      EXPECT_GE(arena.boot_ring_records, 1u << 26);
+      EXPECT_GE(arena.percpu_ring_records, 1u << 26);
+      EXPECT_GE(arena.percpu_stride_bytes,
+                128 + uint64_t{arena.percpu_ring_records} * sizeof(abi::TraceRecord));
+      EXPECT_GE(arena.percpu.value, arena.boot_ring.value + uint64_t{arena.boot_ring_records} *
+                                                                sizeof(abi::TraceRecord));
+    }
+  }
+}
+
 RunConfig ServiceConfig(uint32_t cpus, abi::Scenario scenario) {
   RunConfig config = Config(FlatTopology(cpus));
   config.kernel.services = 1;
@@ -159,6 +175,11 @@ TEST(NeedsOf, EvenTheLargestRunFitsBelowTheHole) {
       config.scenario_knobs.measurements = 1'000'000;
       config.scenario_knobs.duration_ms = 86'400'000;
       EXPECT_LE(PlanArena(NeedsOf(config)).end.value, uint64_t{3} << 30) << cpus;
+      config.machine = MachineKind::kSim;
+      const ArenaLayout arena = PlanSimulatedArena(NeedsOf(config));
+      EXPECT_GE(arena.percpu_stride_bytes,
+                128 + uint64_t{arena.percpu_ring_records} * sizeof(abi::TraceRecord));
+      EXPECT_LE(arena.end.value, uint64_t{3} << 30) << cpus;
     }
   }
 }

@@ -9,10 +9,9 @@
 namespace sipi {
 namespace {
 
-// All rings together: what leaves room for the rest in a guest's first 3 GiB; the simulator's
-// memory is address space only until it is touched.
+// All rings together: what leaves room for the rest in a guest's first 3 GiB. Simulated CPUs keep
+// what does not fit into theirs elsewhere (sim::Options::spare_records).
 constexpr uint64_t kRingBudgetBytes = uint64_t{1} << 30;
-constexpr uint64_t kSimulatedRingBudgetBytes = uint64_t{32} << 30;
 
 // Threads and their stacks, run queues, rcu_data: per CPU; and what there is once.
 constexpr uint64_t kHeapBytes = uint64_t{16} << 20;
@@ -90,9 +89,7 @@ ArenaNeeds NeedsOf(const RunConfig& config) {
   const uint64_t operations = Operations(config);
   const uint64_t rounds = std::max<uint64_t>(1, operations / needs.cpus);
   const uint64_t anywhere = kServiceRecords + WorkRecords(config);
-  const uint64_t budget =
-      config.machine == MachineKind::kSim ? kSimulatedRingBudgetBytes : kRingBudgetBytes;
-  const uint64_t most = budget / 2 / sizeof(abi::TraceRecord);
+  constexpr uint64_t most = kRingBudgetBytes / 2 / sizeof(abi::TraceRecord);
   needs.boot_records = std::min(anywhere + operations * kControlRecordsPerOperation, most);
   needs.percpu_records =
       std::min(anywhere + rounds * kOwnRecordsPerOperation + operations * kGpRecordsPerOperation,

@@ -6,6 +6,7 @@
 
 #include "guest/abi/layout.h"
 #include "guest/abi/percpu.h"
+#include "guest/abi/scenario_results.h"
 #include "guest/abi/trace.h"
 
 namespace sipi {
@@ -132,7 +133,20 @@ void SetKnobs(const RunConfig& config, uint32_t tsc_khz, abi::BootParams& params
   params.scenario_knobs = config.scenario_knobs;
 }
 
-ArenaLayout Plan(const ArenaNeeds& needs, uint32_t stride_bytes) {
+// Rings of at most 2 GiB: sizes and distances of blocks are words of 32 bits (abi::BootParams).
+// What does not fit counts as lost.
+constexpr uint64_t kMostRingRecords = (uint64_t{2} << 30) / sizeof(abi::TraceRecord);
+
+uint64_t PerCpuRingRecords(const ArenaNeeds& needs) {
+  return std::min(kPerCpuRingRecords + needs.percpu_records, kMostRingRecords);
+}
+
+uint64_t BootRingRecords(const ArenaNeeds& needs) {
+  const uint64_t bring_up = uint64_t{kBootRingRecordsPerCpu} * needs.cpus + kBootRingRecordsFixed;
+  return std::min(bring_up + needs.boot_records, kMostRingRecords);
+}
+
+ArenaLayout Plan(const ArenaNeeds& needs, uint64_t stride_bytes) {
   ArenaLayout arena;
   uint64_t next = abi::kArenaGpa;
   const auto take = [&next](uint64_t bytes) {
@@ -142,15 +156,14 @@ ArenaLayout Plan(const ArenaNeeds& needs, uint32_t stride_bytes) {
   };
   arena.result = take(sizeof(abi::ResultPage));
   arena.slots = take(uint64_t{needs.cpus} * sizeof(abi::CpuSlot));
-  arena.boot_ring_records = static_cast<uint32_t>(kBootRingRecordsPerCpu * needs.cpus +
-                                                  kBootRingRecordsFixed + needs.boot_records);
+  arena.boot_ring_records = static_cast<uint32_t>(BootRingRecords(needs));
   arena.boot_ring = take(uint64_t{arena.boot_ring_records} * sizeof(abi::TraceRecord));
-  arena.percpu_stride_bytes = stride_bytes;
-  arena.percpu_ring_records = static_cast<uint32_t>(kPerCpuRingRecords + needs.percpu_records);
+  arena.percpu_stride_bytes = static_cast<uint32_t>(stride_bytes);
+  arena.percpu_ring_records = static_cast<uint32_t>(PerCpuRingRecords(needs));
   arena.percpu = take(uint64_t{needs.cpus} * stride_bytes);
   arena.end = arena.percpu + uint64_t{needs.cpus} * stride_bytes;
   if (needs.heap_bytes != 0) {
-    arena.torture = take(sizeof(abi::TortureCounters));
+    arena.torture = take(sizeof(abi::TorturePage));
     arena.heap_bytes = RoundUp(needs.heap_bytes, kPageBytes);
     arena.heap = take(arena.heap_bytes);
     arena.end = Gpa(next);
@@ -163,16 +176,15 @@ ArenaLayout Plan(const ArenaNeeds& needs, uint32_t stride_bytes) {
 
 ArenaLayout PlanArena(const ArenaNeeds& needs) {
   const uint64_t front_and_ring =
-      kPerCpuFrontBytes + (kPerCpuRingRecords + needs.percpu_records) * sizeof(abi::TraceRecord);
+      kPerCpuFrontBytes + PerCpuRingRecords(needs) * sizeof(abi::TraceRecord);
   // The stack has a page of its own, and what the ring leaves of the page before.
-  return Plan(needs, static_cast<uint32_t>(RoundUp(front_and_ring, kPageBytes) + kPageBytes));
+  return Plan(needs, RoundUp(front_and_ring, kPageBytes) + kPageBytes);
 }
 
 ArenaLayout PlanSimulatedArena(const ArenaNeeds& needs) {
   // The guest's front of a block is 128 bytes (guest/kernel/percpu.h asserts it).
-  const uint64_t lines =
-      (128 + (kPerCpuRingRecords + needs.percpu_records) * sizeof(abi::TraceRecord)) / 64 + 1;
-  return Plan(needs, static_cast<uint32_t>((lines | 1) * 64));
+  const uint64_t lines = (128 + PerCpuRingRecords(needs) * sizeof(abi::TraceRecord)) / 64 + 1;
+  return Plan(needs, (lines | 1) * 64);
 }
 
 std::vector<std::byte> BuildBootParams(const RunConfig& config, const ArenaLayout& arena,

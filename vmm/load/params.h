@@ -20,7 +20,7 @@ struct ArenaLayout {
   Gpa percpu;  // cpus blocks: header, trace ring, stack (top at the block's end)
   uint32_t percpu_stride_bytes = 0;
   uint32_t percpu_ring_records = 0;
-  Gpa torture;  // abi::TortureCounters; 0: none, as without services
+  Gpa torture;  // abi::TorturePage; 0: none, as without services
   Gpa heap;     // the kernel's memory (guest/kernel/alloc.h); 0: none
   uint64_t heap_bytes = 0;
   Gpa end;                 // one past the last area
@@ -37,7 +37,8 @@ struct ArenaNeeds {
 };
 
 // What a run of this configuration will need. Rings are cut where all of them together would get
-// too large for a guest's RAM; what does not fit then counts as lost (guest/abi/trace.h).
+// too large for a guest's RAM; what does not fit then counts as lost (guest/abi/trace.h), on
+// simulated CPUs where even the spare records are used up.
 ArenaNeeds NeedsOf(const RunConfig& config);
 
 // How often a CPU may be started in such a run: once, and each time that it comes back. Bounded, as

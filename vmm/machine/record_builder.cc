@@ -9,6 +9,7 @@
 #include "vmm/base/status_macros.h"
 #include "vmm/machine/config_check.h"
 #include "vmm/machine/diagnosis.h"
+#include "vmm/machine/torture_so_far.h"
 #include "vmm/timeline/strategy_name.h"
 
 namespace sipi {
@@ -28,13 +29,14 @@ void Describe(const RunConfig& config, RunRecord& record) {
   record.smt_control = !siblings ? "notsupported" : config.smt ? "on" : "off";
 }
 
-void AddServices(const RunConfig& config, const abi::TortureCounters* counters, RunRecord& record) {
+void AddServices(const RunConfig& config, const std::optional<abi::TortureCounters>& counters,
+                 RunRecord& record) {
   if (config.kernel.services == 0) return;
   ServicesInfo info;
   info.scenario = config.scenario;
   info.kernel = config.kernel;
   info.knobs = config.scenario_knobs;
-  if (counters != nullptr) info.counters = *counters;
+  if (counters.has_value()) info.counters = *counters;
   record.services = info;
 }
 
@@ -167,7 +169,11 @@ absl::StatusOr<RunRecord> BuildRecord(const RunConfig& config, const ArenaLayout
   ASSIGN_OR_RETURN(remains.slots, memory.ArrayAt<abi::CpuSlot>(arena.slots, machine.cpus()));
   ASSIGN_OR_RETURN(remains.result, memory.At<abi::ResultPage>(arena.result));
   if (arena.heap_bytes != 0) {
-    ASSIGN_OR_RETURN(remains.torture, memory.At<abi::TortureCounters>(arena.torture));
+    ASSIGN_OR_RETURN(const abi::TorturePage* page, memory.At<abi::TorturePage>(arena.torture));
+    remains.torture = TortureSoFar(*page, [&memory](uint64_t gpa) -> const abi::TortureTally* {
+      const absl::StatusOr<abi::TortureTally*> tally = memory.At<abi::TortureTally>(Gpa(gpa));
+      return tally.ok() ? *tally : nullptr;
+    });
   }
   for (uint32_t cpu = 0; cpu < machine.cpus(); ++cpu) {
     remains.rings.push_back(RingOf(arena, memory, cpu, remains.notes));

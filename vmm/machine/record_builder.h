@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ namespace sipi {
 struct Remains {
   std::span<const abi::CpuSlot> slots;
   const abi::ResultPage* result = nullptr;
-  const abi::TortureCounters* torture = nullptr;  // null: a kernel without services
+  std::optional<abi::TortureCounters> torture;  // none: a kernel without services
   std::vector<GuestRing> rings;
   std::vector<HostTrack> tracks;
   TscClock clock;

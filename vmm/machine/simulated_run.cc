@@ -14,6 +14,7 @@
 #include "vmm/device/output_stage.h"
 #include "vmm/load/params.h"
 #include "vmm/machine/record_builder.h"
+#include "vmm/machine/torture_so_far.h"
 
 namespace sipi {
 namespace {
@@ -21,6 +22,9 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr size_t kSerialBufferBytes = 1 << 20;
 constexpr int64_t kDrainMs = 2'000;
+// 512 MiB, and five times as much once they are sorted into a timeline. The same on every host, so
+// that a run is.
+constexpr uint64_t kSpareRecords = uint64_t{1} << 25;
 
 absl::Status CheckSimulated(const RunConfig& config) {
   if (config.driver == abi::Driver::kHost) {
@@ -84,6 +88,7 @@ sim::Options OptionsOf(const RunConfig& config, const ArenaLayout& arena) {
                    .min_ns = config.steal.min_ms * kNsPerMs,
                    .max_ns = config.steal.max_ms * kNsPerMs};
   options.has_tsc_deadline = !config.hidden.tsc_deadline;
+  options.spare_records = kSpareRecords;
   options.memory_bytes = arena.end.value;
   options.boot_params = BuildBootParams(config, arena, options.tsc_khz);
   return options;
@@ -105,19 +110,23 @@ std::deque<HostLog> LogsOf(const sim::Simulator& simulator, uint32_t cpus) {
   return logs;
 }
 
-// The ring that a CPU's header tells of. The guest is this very program, so it is believed.
-GuestRing RingOf(const sim::Simulator& simulator, const ArenaLayout& arena, uint32_t cpu) {
+// The ring that a CPU's header tells of, and what followed once it was full. The guest is this very
+// program, so it is believed.
+void AddRings(const sim::Simulator& simulator, const ArenaLayout& arena, uint32_t cpu,
+              std::vector<GuestRing>& rings) {
   GuestRing ring;
   ring.cpu = static_cast<int32_t>(cpu);
   const auto& header = *reinterpret_cast<const abi::PerCpuHeader*>(
       simulator.base() + arena.percpu.value + uint64_t{cpu} * arena.percpu_stride_bytes);
-  if (header.ring_begin == 0) return ring;
+  if (header.ring_begin == 0) return;
   const uint64_t written = (header.ring_cursor - header.ring_begin) / sizeof(abi::TraceRecord);
   const uint64_t capacity = (header.ring_end - header.ring_begin) / sizeof(abi::TraceRecord);
   ring.records = {reinterpret_cast<const abi::TraceRecord*>(header.ring_begin),
                   std::min(written, capacity)};
-  ring.lost = written - ring.records.size();
-  return ring;
+  rings.push_back(ring);
+  ring.records = simulator.spare_records(CpuNumber(cpu));
+  ring.lost = written - std::min(written, capacity) - ring.records.size();
+  rings.push_back(ring);
 }
 
 std::map<std::string, uint64_t> CountersOf(const sim::Stats& stats) {
@@ -185,14 +194,16 @@ RunRecord RecordOfSimulated(const RunConfig& config, const ArenaLayout& arena, c
   remains.slots = {reinterpret_cast<const abi::CpuSlot*>(base + arena.slots.value), cpus};
   remains.result = reinterpret_cast<const abi::ResultPage*>(base + arena.result.value);
   if (arena.heap_bytes != 0) {
-    remains.torture = reinterpret_cast<const abi::TortureCounters*>(base + arena.torture.value);
+    const auto& page = *reinterpret_cast<const abi::TorturePage*>(base + arena.torture.value);
+    remains.torture = TortureSoFar(
+        page, [](uint64_t at) { return reinterpret_cast<const abi::TortureTally*>(at); });
   }
   const std::deque<HostLog> logs = LogsOf(simulator, cpus);
   for (size_t i = 0; i < logs.size(); ++i) {
     remains.tracks.push_back({static_cast<int32_t>(i) - 1, &logs[i]});
   }
   for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
-    remains.rings.push_back(RingOf(simulator, arena, cpu));
+    AddRings(simulator, arena, cpu, remains.rings);
   }
   remains.clock.tsc_khz = tsc_khz;
   remains.counters = CountersOf(simulator.stats());

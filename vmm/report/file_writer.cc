@@ -9,6 +9,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -56,7 +58,13 @@ absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subje
   }
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT) return Target{.path = path};
+    if (errno == ENOENT) {
+      std::error_code no_link;
+      const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
+      if (no_link) return Target{.path = path};
+      // A link to what is not there yet; a circle of links would be ELOOP.
+      return Resolve((std::filesystem::path(path).parent_path() / next).string(), subject);
+    }
     return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), kRemedy);
   }
   if (S_ISDIR(info.st_mode)) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "vmm/report/scenario_head.h"
 #include "vmm/report/table.h"
 #include "vmm/timeline/service_analysis.h"
 #include "vmm/timeline/statistics.h"
@@ -100,7 +101,9 @@ std::string HotplugTable(const RunRecord& record) {
     const Row row(record, operations, up);
     if (row.count() != 0) table.AddRow(row.Cells(up ? "on" : "off"));
   }
-  return absl::StrCat("\n", table.Render(),
+  const std::string kernel =
+      record.services.has_value() ? absl::StrCat(KernelText(record.services->kernel), "\n") : "";
+  return absl::StrCat("\n", kernel, table.Render(),
                       "times from being asked to giving the locks back; locks: median until they "
                       "are held; GPs: grace periods waited for\n",
                       record.lost_events == 0

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "guest/abi/scenario_results.h"
 #include "vmm/report/scenario_head.h"
 #include "vmm/report/services_json.h"
 #include "vmm/report/table.h"
@@ -118,7 +119,8 @@ std::string RefText(const RunRecord& record) {
   const std::vector<uint32_t> points = ReaderPoints(record);
   const std::string text = absl::StrCat(
       ScenarioHead(record), "ref-scale: rcu_flavour=", Name(record.services->kernel.rcu_flavour),
-      " nreaders=", ReadersOf(record), "\n",
+      " nreaders=", ReadersOf(record), " loops=", abi::kRefLoops,
+      " nruns=", record.services->knobs.rounds, "\n",
       MeasuresReaders(record) ? RefLines(points) : kNothingMeasured, "Points: ", points.size(),
       "\n", RefFigureLines(record, points));
   return absl::StrCat(text, ScenarioRemarks(record, RefComplete(record)),
@@ -132,6 +134,8 @@ std::string RefJson(const RunRecord& record) {
   WriteScenarioHead(json, "sipi.rcu-ref/1", record);
   json.Field("complete", RefComplete(record));
   json.Field("readers", ReadersOf(record));
+  json.Field("loops", abi::kRefLoops);
+  json.Field("rounds", record.services->knobs.rounds);
   json.Field("measured", MeasuresReaders(record));
   json.Line();
   const auto figures = MeasuresReaders(record) ? RefFiguresOf(points) : std::nullopt;
@@ -163,6 +167,7 @@ bool CallRcuComplete(const RunRecord& record) {
 std::string CallRcuTable(const std::vector<RunRecord>& records) {
   TextTable table({{"pinning", Align::kLeft},
                    {"callbacks"},
+                   {"in ms"},
                    {"callbacks/s"},
                    {"pinned"},
                    {"min us"},
@@ -180,8 +185,8 @@ std::string CallRcuTable(const std::vector<RunRecord>& records) {
     };
     const bool complete = CallRcuComplete(record);
     table.AddRow(
-        {Name(record.services->kernel.worker_pinning),
-         absl::StrCat(record.services->counters.callbacks_run),
+        {Name(record.services->kernel.worker_pinning), absl::StrCat(result.window_callbacks),
+         result.window_ns.has_value() ? Milliseconds(*result.window_ns) : "-",
          row.callbacks_per_s.has_value() ? absl::StrFormat("%.0f", *row.callbacks_per_s) : "-",
          absl::StrCat(result.pinned_us.size(), "/", record.cpus_wanted), us(&Summary::min),
          us(&Summary::median), us(&Summary::max), absl::StrCat(result.ran_away_cpus.size()),
@@ -193,6 +198,7 @@ std::string CallRcuTable(const std::vector<RunRecord>& records) {
       records.empty()
           ? "no run has ended\n"
           : absl::StrCat(ScenarioHead(records[0]),
+                         "callbacks: queued as fast as possible, in ms: until they had run; "
                          "pinned: workers that bound themselves, and when; ran away: workers seen "
                          "on another CPU\n\n");
   return absl::StrCat(head, table.Render(), ScenarioRemarks(records, whole), remarks);

@@ -10,6 +10,7 @@
 #include "vmm/report/services_json.h"
 #include "vmm/timeline/outcome.h"
 #include "vmm/timeline/scale_statistics.h"
+#include "vmm/timeline/scenario_names.h"
 #include "vmm/timeline/statistics.h"
 
 namespace sipi {
@@ -148,7 +149,7 @@ void WritePhases(JsonWriter& json, const RunRecord& record, const ScaleResult& r
   std::vector<int64_t> ready;
   std::vector<int64_t> whole;
   for (const GracePeriod& each : GracePeriods(record)) {
-    if (each.expedited != Expedited(record) || !each.end_ns.has_value()) continue;
+    if (!result.served_by[each.expedited ? 1 : 0] || !each.end_ns.has_value()) continue;
     if (!each.ready_ns.has_value() || !result.begin_ns.has_value()) continue;
     if (*each.end_ns < *result.begin_ns || *each.end_ns > result.end_ns.value_or(INT64_MAX)) {
       continue;
@@ -166,6 +167,19 @@ void WritePhases(JsonWriter& json, const RunRecord& record, const ScaleResult& r
   json.Field("median_ready_ns", median(ready));
   json.Field("median_whole_ns", median(whole));
   json.EndObject();
+}
+
+// Where a knob made them another kind of grace periods than those asked for.
+std::string ServedNote(const RunRecord& record, const ScaleResult& result) {
+  const bool normal = result.served(abi::GracePeriodKind::kNormal);
+  const bool expedited = result.served(abi::GracePeriodKind::kExpedited);
+  if (Expedited(record) && normal) {
+    return "note: rcu_normal is on: normal grace periods served, and are counted\n";
+  }
+  if (!Expedited(record) && expedited) {
+    return "note: rcu_expedited is on: expedited grace periods served, and are counted\n";
+  }
+  return "";
 }
 
 }  // namespace
@@ -194,11 +208,15 @@ std::string ScaleText(const RunRecord& record, bool durations) {
   }
   // "!!!" is for what went wrong; notes are not.
   if (!ScaleComplete(record, result)) {
-    absl::StrAppend(&text, "rcu-scale:!!! partial: ", Name(record.outcome), "\n");
+    // Of events that were lost the lines above have told.
+    if (record.outcome != Outcome::kComplete || record.lost_events == 0) {
+      absl::StrAppend(&text, "rcu-scale:!!! ", PartialText(record), "\n");
+    }
     if (!record.diagnosis.empty()) {
       absl::StrAppend(&text, "rcu-scale:!!! ", record.diagnosis, "\n");
     }
   }
+  absl::StrAppend(&text, ServedNote(record, result));
   for (const std::string& note : record.notes) {
     if (note != LostEventsNote(record.lost_events)) absl::StrAppend(&text, "note: ", note, "\n");
   }
@@ -216,6 +234,12 @@ std::string ScaleJson(const RunRecord& record) {
   json.Field("expedited", knobs.expedited != 0);
   json.Field("async", knobs.async != 0);
   json.Field("measured", Measured(record));
+  json.Key("served_by");
+  json.BeginArray();
+  for (const auto kind : {abi::GracePeriodKind::kNormal, abi::GracePeriodKind::kExpedited}) {
+    if (result.served(kind)) json.String(Name(kind));
+  }
+  json.EndArray();
   json.Field("readers", knobs.readers);
   json.Field("measurements", knobs.measurements);
   json.Field("begin_ns", result.begin_ns);

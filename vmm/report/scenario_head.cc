@@ -15,7 +15,7 @@ void AddOnce(const std::string& line, std::vector<std::string>& lines) {
 }
 
 void AddRemarks(const RunRecord& record, bool complete, std::vector<std::string>& lines) {
-  if (!complete) AddOnce(absl::StrCat("partial: ", Name(record.outcome)), lines);
+  if (!complete) AddOnce(PartialText(record), lines);
   if (!record.diagnosis.empty()) AddOnce(record.diagnosis, lines);
   for (const std::string& note : record.notes) AddOnce(absl::StrCat("note: ", note), lines);
 }
@@ -28,6 +28,11 @@ std::string Lines(const std::vector<std::string>& lines) {
 
 }  // namespace
 
+std::string KernelText(const abi::KernelKnobs& kernel) {
+  return absl::StrCat("HZ=", kernel.hz, ", preempt ", Name(kernel.preemption), ", RCU ",
+                      Name(kernel.rcu_flavour));
+}
+
 std::string ScenarioHead(const RunRecord& record) {
   const std::string host = HostLine(record.host);
   std::string text = host.empty() ? "" : absl::StrCat("host ", host, "\n");
@@ -35,11 +40,18 @@ std::string ScenarioHead(const RunRecord& record) {
                   " CPUs, irqchip ", record.irqchip, ", ", record.apic, ", profile ",
                   record.profile, ", seed ", record.seed);
   if (record.services.has_value()) {
-    const abi::KernelKnobs& kernel = record.services->kernel;
-    absl::StrAppend(&text, "; HZ=", kernel.hz, ", preempt ", Name(kernel.preemption), ", RCU ",
-                    Name(kernel.rcu_flavour));
+    absl::StrAppend(&text, "; ", KernelText(record.services->kernel));
   }
   return absl::StrCat(text, "\n");
+}
+
+std::string PartialText(const RunRecord& record) {
+  if (record.outcome == Outcome::kPartial) return "partial: not all CPUs came up";
+  if (record.outcome != Outcome::kComplete) {
+    return absl::StrCat("partial: the run was cut short (", Name(record.outcome), ")");
+  }
+  return record.lost_events != 0 ? "partial: events were lost"
+                                 : "partial: not all that was asked for was done";
 }
 
 std::string ScenarioRemarks(const RunRecord& record, bool complete) {

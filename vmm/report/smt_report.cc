@@ -85,7 +85,7 @@ std::vector<std::string> Cells(const SmtRow& row, bool spread, uint64_t lost_eve
     cells.push_back(Time(*figures));
     if (spread) cells.push_back(Spread(*figures));
     cells.push_back(WaitCounts(*figures));
-    cells.push_back(Milliseconds(figures->longest_hold_ns));
+    cells.push_back(figures->switches != 0 ? Milliseconds(figures->longest_hold_ns) : "-");
     cells.push_back(Ratio(figures->ratio));
   }
   cells.push_back(absl::StrCat(row.off.failed + row.on.failed));
@@ -127,7 +127,9 @@ void WriteFigures(JsonWriter& json, const char* key, const SmtFigures& figures) 
     json.Field(Name(kind), figures.waits[static_cast<size_t>(kind)]);
   }
   json.EndObject();
-  json.Field("longest_hold_ns", figures.longest_hold_ns);
+  json.Field("longest_hold_ns", figures.switches != 0
+                                    ? std::optional<int64_t>(figures.longest_hold_ns)
+                                    : std::nullopt);
   json.Field("operations", figures.operations);
   json.Field("failed", figures.failed);
   json.Key("ratio");

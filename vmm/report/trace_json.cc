@@ -10,6 +10,7 @@
 #include "vmm/report/service_spans.h"
 #include "vmm/report/trace_spans.h"
 #include "vmm/timeline/event_info.h"
+#include "vmm/timeline/scenario_names.h"
 
 namespace sipi {
 namespace {
@@ -122,6 +123,9 @@ void WriteOtherData(JsonWriter& json, const RunRecord& record) {
   json.Field("apic", record.apic);
   json.Field("profile", record.profile);
   json.Field("driver", record.driver);
+  if (record.services.has_value() && record.services->scenario == abi::Scenario::kCallRcu) {
+    json.Field("pinning", Name(record.services->kernel.worker_pinning));
+  }
   json.Field("lost_events", record.lost_events);
   json.Field("complete", record.complete);
   json.EndObject();

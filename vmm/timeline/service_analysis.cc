@@ -26,6 +26,9 @@ class HoldClock {
     return event.t_ns - since_ns_;
   }
 
+  // The length by now of one that has not ended; -1: nobody holds it.
+  int64_t HeldUntil(int64_t t_ns) const { return held_ ? t_ns - since_ns_ : -1; }
+
  private:
   bool held_ = false;
   int64_t since_ns_ = 0;
@@ -127,6 +130,10 @@ std::vector<SmtSwitch> SmtSwitches(const RunRecord& record) {
     current.failed = event.value;
     open = false;
   }
+  if (open) {
+    int64_t& longest_ns = switches.back().longest_hold_ns;
+    longest_ns = std::max(longest_ns, hold.HeldUntil(record.events.back().t_ns));
+  }
   return switches;
 }
 
@@ -188,11 +195,11 @@ ScaleResult ScaleMeasurements(const RunRecord& record, bool expedited) {
   };
   ScaleResult result;
   std::map<int32_t, Writer> writers;
-  std::vector<int64_t> ends;  // of grace periods, in time order
+  std::array<std::vector<int64_t>, 2> ends;  // of normal and expedited ones, in time order
   size_t ended = 0;
-  const TraceEvent end = expedited ? TraceEvent::kExpEnd : TraceEvent::kGpEnd;
   for (const Event& event : record.events) {
-    if (event.name == end) ends.push_back(event.t_ns);
+    if (event.name == TraceEvent::kGpEnd) ends[0].push_back(event.t_ns);
+    if (event.name == TraceEvent::kExpEnd) ends[1].push_back(event.t_ns);
     if (event.name == TraceEvent::kScaleBegin) {
       if (!result.begin_ns.has_value()) result.begin_ns = event.t_ns;
       writers[event.cpu].counts = true;
@@ -212,13 +219,19 @@ ScaleResult ScaleMeasurements(const RunRecord& record, bool expedited) {
       result.durations_ns[static_cast<uint32_t>(event.cpu)].push_back(event.t_ns -
                                                                       *writer.begun_ns);
       writer.begun_ns.reset();
+      if (event.value < result.served_by.size()) result.served_by[event.value] = true;
     }
   }
   if (ended < writers.size()) result.end_ns.reset();
-  if (result.begin_ns.has_value()) {
-    const int64_t until = result.end_ns.value_or(INT64_MAX);
-    result.batches = static_cast<uint64_t>(std::count_if(
-        ends.begin(), ends.end(), [&](int64_t t) { return t >= *result.begin_ns && t <= until; }));
+  if (result.served_by == std::array<bool, 2>()) result.served_by[expedited ? 1 : 0] = true;
+  if (!result.begin_ns.has_value()) return result;
+  const int64_t until = result.end_ns.value_or(INT64_MAX);
+  for (size_t kind = 0; kind < ends.size(); ++kind) {
+    if (!result.served_by[kind]) continue;
+    result.batches +=
+        static_cast<uint64_t>(std::count_if(ends[kind].begin(), ends[kind].end(), [&](int64_t t) {
+          return t >= *result.begin_ns && t <= until;
+        }));
   }
   return result;
 }

@@ -41,7 +41,8 @@ struct SmtSwitch {
   uint32_t failed = 0;          // CPUs
   uint32_t operations = 0;      // CPUs that went off or on
   Waits waits;                  // of whomever, while it lasted
-  int64_t longest_hold_ns = 0;  // the write lock of cpus_write_lock(), within the switch
+  int64_t longest_hold_ns = 0;  // the write lock of cpus_write_lock(), within the switch; of
+                                // one that has not ended with the hold so far
 };
 
 // In time order. Of one approach every other one is `off`, the first one too.
@@ -86,7 +87,13 @@ struct ScaleResult {
   std::map<uint32_t, std::vector<int64_t>> durations_ns;  // by the writer's CPU, in order
   std::optional<int64_t> begin_ns;                        // the first writer's
   std::optional<int64_t> end_ns;  // the last writer's; absent: some writer never ended
-  uint64_t batches = 0;           // grace periods of the kind measured that ended in the window
+  // Which grace periods served the measurements: normal, expedited. Others than those asked for,
+  // where rcu_expedited or rcu_normal decides; of `call_rcu` and where nothing was measured, those
+  // asked for.
+  std::array<bool, 2> served_by = {};
+  uint64_t batches = 0;  // grace periods of these kinds that ended in the window
+
+  bool served(abi::GracePeriodKind kind) const { return served_by[static_cast<size_t>(kind)]; }
 
   uint64_t measurements() const;
 };

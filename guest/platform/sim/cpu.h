@@ -76,6 +76,7 @@ struct Cpu {
 
   uint64_t now_ns = 0;  // how far it has run; never behind the machine's time when it runs
   PerCpu* self = nullptr;
+  std::vector<abi::TraceRecord> spare_records;  // traced after its ring was full
   Fiber fiber;
 
   // Spinning on a word: its offset in memory, and the neighbours in the line's list.

@@ -74,6 +74,12 @@ void Machine::Record(int32_t cpu, uint64_t ns, abi::TraceEvent event, uint32_t v
   host_records_.push_back({cpu, {TicksOf(ns), event, 0, value}});
 }
 
+void Machine::Spare(Cpu& cpu, const abi::TraceRecord& record) {
+  if (spare_records_ == options_.spare_records) return;
+  ++spare_records_;
+  cpu.spare_records.push_back(record);
+}
+
 void Machine::PowerOn() {
   const bool x2apic = static_cast<abi::ApicMode>(params().apic_mode) == abi::ApicMode::kX2Apic;
   fault_ = params().fault;

@@ -128,6 +128,8 @@ class Machine {
   bool chaotic() const { return options_.chaos.on; }
 
   void Record(int32_t cpu, uint64_t ns, abi::TraceEvent event, uint32_t value = 0);
+  // The CPU's ring is full: keeps the record, as long as there are spare ones.
+  void Spare(Cpu& cpu, const abi::TraceRecord& record);
 
  private:
   struct Message {
@@ -258,6 +260,7 @@ class Machine {
   bool ended_ = false;
   End end_;
   std::vector<HostRecord> host_records_;
+  uint64_t spare_records_ = 0;  // of Options::spare_records, those that are used
   Stats stats_;
 };
 

@@ -38,12 +38,15 @@ void Write(uint64_t ticks, uint32_t event_and_target, uint32_t value) {
   abi::PerCpuHeader& header = cpu.self->header;
   const uint64_t at = header.ring_cursor;
   header.ring_cursor += sizeof(abi::TraceRecord);
-  if (at >= header.ring_end) return;  // the cursor counts it as lost
-  auto& record = *reinterpret_cast<abi::TraceRecord*>(at);
-  record.tsc = ticks;
-  record.event = static_cast<abi::TraceEvent>(event_and_target & 0xffff);
-  record.target = static_cast<uint16_t>(event_and_target >> 16);
-  record.value = value;
+  const abi::TraceRecord record = {.tsc = ticks,
+                                   .event = static_cast<abi::TraceEvent>(event_and_target & 0xffff),
+                                   .target = static_cast<uint16_t>(event_and_target >> 16),
+                                   .value = value};
+  if (at < header.ring_end) {
+    *reinterpret_cast<abi::TraceRecord*>(at) = record;
+  } else {
+    cpu.machine.Spare(cpu, record);  // the cursor counts them all
+  }
 }
 
 }  // namespace

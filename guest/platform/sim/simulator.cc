@@ -72,6 +72,9 @@ Simulator::~Simulator() = default;
 End Simulator::Run() { return machine_->Run(); }
 std::byte* Simulator::base() const { return machine_->memory().base(); }
 std::span<const HostRecord> Simulator::host_records() const { return machine_->host_records(); }
+std::span<const abi::TraceRecord> Simulator::spare_records(CpuNumber cpu) const {
+  return machine_->cpu(cpu.value).spare_records;
+}
 bool Simulator::Harmed(CpuNumber cpu) const { return machine_->cpu(cpu.value).harmed; }
 std::span<const ChoicePoint> Simulator::choice_points() const { return machine_->choice_points(); }
 const Stats& Simulator::stats() const { return machine_->stats(); }

@@ -53,6 +53,8 @@ struct Options {
   uint32_t host_cores = 0;  // 0: each CPU is one of its own; else so many for all of them
   Chaos chaos;
   std::vector<uint16_t> choices;  // with Schedule::kChosen; 0 is taken where they end
+  // Trace records that are kept beyond the guest's rings, of all CPUs together.
+  uint64_t spare_records = 0;
   uint64_t memory_bytes = 0;
   std::vector<std::byte> boot_params;  // abi::BootParams blob, for abi::kParamsGpa
   std::function<void(const char* text, size_t bytes)> serial;  // the guest's output; may be null
@@ -128,6 +130,8 @@ class Simulator {
   // --- After Run.
   std::byte* base() const;
   std::span<const HostRecord> host_records() const;  // in the order in which they happened
+  // What this CPU has traced after its ring was full, in order; lost is what came after that.
+  std::span<const abi::TraceRecord> spare_records(CpuNumber cpu) const;
   const Stats& stats() const;
   // With Schedule::kChosen: where the run could have gone another way, in order.
   std::span<const ChoicePoint> choice_points() const;
