@@ -144,6 +144,27 @@ constexpr bool FailWhereTheyMay() {
 }
 static_assert(FailWhereTheyMay(), "the command refuses to have others fail");
 
+// Which of the tables a state that may fail is in, all its rows together.
+constexpr uint32_t TablesOf(CpuhpState state) {
+  uint32_t tables = 0;
+  for (const Row& row : kRows) tables |= row.step.state == state ? row.tables : 0;
+  return tables;
+}
+
+constexpr bool AreWhereTheyAreSaidToBe() {
+  using abi::HotplugSteps;
+  for (const Row& row : kRows) {
+    const CpuhpState state = row.step.state;
+    if (!row.step.can_fail) continue;
+    const uint32_t said = (abi::HasStep(state, false, HotplugSteps::kX86) ? kPlain : 0) |
+                          (abi::HasStep(state, true, HotplugSteps::kX86) ? kX86 : 0) |
+                          (abi::HasStep(state, true, HotplugSteps::kPseries) ? kPseries : 0);
+    if (said != TablesOf(state)) return false;
+  }
+  return true;
+}
+static_assert(AreWhereTheyAreSaidToBe(), "the command refuses steps that a kernel does not have");
+
 constexpr size_t CountOf(uint32_t table) {
   size_t count = 0;
   for (const Row& row : kRows) count += (row.tables & table) != 0 ? 1u : 0u;

@@ -209,6 +209,9 @@ TEST(ServiceFlags, RcuScale) {
   EXPECT_EQ(Parse({"rcu", "scale", "--async"}).checked.config.scenario_knobs.async, 1);
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--async", "--expedited"}), "--async: "));
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--cpus=4", "--writers=5"}), "--writers: "));
+  EXPECT_TRUE(Contains(
+      ErrorOf({"rcu", "scale", "--cpus=8", "--topology=threads=2", "--smt=off", "--writers=5"}),
+      "the limit is 4"));
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "scale", "--measurements=0"}), "--measurements: "));
 }
 

@@ -196,6 +196,33 @@ TEST(CheckConfig, LostSipisNeedTheUserIrqchipButALateCpuDoesNot) {
   EXPECT_TRUE(CheckConfig(config).ok());
 }
 
+// A step that the kernel's table does not have would never be entered.
+TEST(CheckConfig, AFailingStepIsOneOfTheKernels) {
+  RunConfig config = ConfigFor(IrqchipKind::kUser);
+  config.fault = {.kind = abi::Fault::kFailStep, .cpu = 1};
+  const auto check = [&config](uint64_t state, uint8_t services, abi::HotplugSteps steps) {
+    config.fault.value = state;
+    config.kernel.services = services;
+    config.kernel.hotplug_steps = steps;
+    return std::string(CheckConfig(config).message());
+  };
+  using abi::HotplugSteps;
+  for (const uint64_t state : {43u, 142u, 188u}) {
+    EXPECT_NE(check(state, 0, HotplugSteps::kX86).find("has no step"), std::string::npos) << state;
+    EXPECT_EQ(check(state, 1, HotplugSteps::kX86), "") << state;
+  }
+  for (const uint64_t state : {17u, 191u}) {
+    EXPECT_NE(check(state, 0, HotplugSteps::kPseries).find("--scenario=hotplug"),
+              std::string::npos);
+    EXPECT_NE(check(state, 1, HotplugSteps::kX86).find("--hotplug-steps=pseries"),
+              std::string::npos);
+    EXPECT_EQ(check(state, 1, HotplugSteps::kPseries), "") << state;
+  }
+  for (const uint64_t state : {1u, 58u, 82u, 83u, 84u, 147u, 234u}) {
+    EXPECT_EQ(check(state, 0, HotplugSteps::kX86), "") << state;
+  }
+}
+
 TEST(CheckConfig, CpusThatDoNotExistAreRefused) {
   RunConfig config = ConfigFor(IrqchipKind::kUser);
   config.order = {1, 4};

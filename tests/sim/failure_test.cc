@@ -147,6 +147,30 @@ TEST(Failure, ACpuWhoseLastStepFailsEndsWhereItBegan) {
   }
 }
 
+// One whose way down fails is back online at the end, and not missing: whoever asked for the
+// operation tells of it.
+TEST(Failure, ACpuThatCouldNotGoOffIsOnline) {
+  for (const uint64_t state : {17u, 142u}) {  // of the way down only
+    SCOPED_TRACE(state);
+    RunConfig config = WithTopology(WithFault(8, StrategyId::kFull, Fault::kFailStep, 3, state),
+                                    "cores=2,threads=4");
+    config.scenario = abi::Scenario::kSmt;
+    config.kernel.services = 1;
+    config.kernel.hotplug_steps = abi::HotplugSteps::kPseries;
+    config.scenario_knobs.approaches = 1;
+    config.scenario_knobs.smt_threads = 1;
+    const RunRecord record = RunIt(config);
+    EXPECT_EQ(record.outcome, Outcome::kComplete) << record.diagnosis;
+    EXPECT_TRUE(record.cpus[3].online);
+    EXPECT_EQ(record.cpus_online, 8u);
+    EXPECT_NE(record.cpus[3].error, 0u);
+    const auto failed = [](const Event& event) {
+      return event.name == TraceEvent::kStepFailed && event.target == 3;
+    };
+    EXPECT_TRUE(std::any_of(record.events.begin(), record.events.end(), failed));
+  }
+}
+
 TEST(Failure, WhatEndsTheMachineIsSaid) {
   const auto outcome = [](Fault fault, uint32_t cpu) {
     return RunIt(WithFault(4, StrategyId::kSerial, fault, cpu));

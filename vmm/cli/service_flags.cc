@@ -38,8 +38,8 @@ constexpr ServiceFlag kKernelFlags[] = {
     {"--rcu-normal", &R::rcu_normal, "on|off",
      "none is, whoever asks (rcupdate.rcu_normal; default off)"},
     {"--rcu-wake-from-gp", &R::rcu_wake_from_gp, "on|off",
-     "normal grace periods wake their waiters directly (rcutree.rcu_normal_wake_from_gp; default "
-     "off)"},
+     "normal grace periods wake their waiters directly, as Linux 7.2 and later do by default "
+     "(rcutree.rcu_normal_wake_from_gp; default off)"},
     {"--rcu-exp", &R::rcu_exp, "serial|parallel",
      "expedited ones ask leaf after leaf, or one worker each (default parallel)"},
     {"--boot-gp", &R::boot_gp, "none|normal|expedited",
@@ -281,7 +281,7 @@ absl::Status SetScenarioKnobs(const RawServices& raw, ServiceUse use, RunConfig&
         return FlagError("--async", "call_rcu has no expedited form; give one of the two");
       }
       RETURN_IF_ERROR(SetNumber("--measurements", raw.measurements, 1, 10'000, knobs.measurements));
-      RETURN_IF_ERROR(SetWriters(raw, config.cpus, config));
+      RETURN_IF_ERROR(SetWriters(raw, WantedCpus(config), config));
       knobs.writers = abi::WritersOf(knobs.writers, WantedCpus(config));
       return absl::OkStatus();
     case ServiceUse::kRcuRef:

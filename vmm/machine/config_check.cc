@@ -1,6 +1,7 @@
 #include "vmm/machine/config_check.h"
 
 #include "absl/strings/str_cat.h"
+#include "guest/abi/step_failure.h"
 #include "vmm/base/status_macros.h"
 
 namespace sipi {
@@ -64,6 +65,18 @@ absl::Status CheckConfig(const RunConfig& config) {
   if (config.fault.kind != abi::Fault::kNone && config.fault.cpu >= cpus) {
     return absl::InvalidArgumentError(absl::StrCat("--fault: CPU ", config.fault.cpu,
                                                    " does not exist; the last one is ", cpus - 1));
+  }
+  if (config.fault.kind == abi::Fault::kFailStep) {
+    const auto state = static_cast<abi::CpuhpState>(config.fault.value);
+    const bool services = config.kernel.services != 0;
+    if (!abi::HasStep(state, services, config.kernel.hotplug_steps)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--fault: the guest's kernel, as this command and its flags have it, has no step ",
+          abi::Name(state), " (", config.fault.value, "); ",
+          services ? "give --hotplug-steps=pseries, or name another one"
+                   : "give --scenario=hotplug or another command with CPU hotplug, or name another "
+                     "one"));
+    }
   }
   return config.irqchip == IrqchipKind::kUser ? absl::OkStatus() : CheckKvmIrqchip(config);
 }

@@ -103,8 +103,10 @@ void AddFinals(const RunConfig& config, const Remains& remains, RunRecord& recor
     final.sync_state = static_cast<abi::SyncState>(slot.sync_state);
     final.cpuhp_state = StateOf(slot);
     final.error = slot.error;
-    // A CPU that has failed is lost, even if the run ended while it was still undoing its steps.
-    final.online = slot.online != 0 && slot.error == 0;
+    // A CPU whose way up has failed is lost, even if the run ended while it was still undoing its
+    // steps. One whose way down has failed is back where it was.
+    final.online =
+        slot.online != 0 && (slot.error == 0 || final.cpuhp_state == abi::CpuhpState::kOnline);
     final.wanted = config.smt || config.topology.places[i].thread == 0;
     final.tsc_khz = slot.tsc_khz;
     if (count_instructions) final.instructions = remains.instructions(final.cpu);
