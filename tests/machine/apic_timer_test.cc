@@ -37,8 +37,8 @@ TEST_F(ApicTimerTest, ARunningCpuForWhomThereIsNoTimerIsAFault) {
   EXPECT_NE(end.text.find("ulimit -i"), std::string::npos) << end.text;
 }
 
-// What a guest makes of its TSC, KVM keeps to itself; here the host changes it, behind the machine's
-// back likewise. 2^40 cycles are minutes: by the TSC of before, the deadline would come too late.
+// What a guest makes of its TSC, KVM keeps to itself; here the host changes it behind its
+// back too. 2^40 cycles are minutes: by the TSC of before, the deadline would come too late.
 TEST_F(ApicTimerTest, ADeadlineIsByTheTscThatTheCpuHasNow) {
   MachineOptions options = Options(1);
   options.board = BoardOptions{.ram_bytes = 1 << 20};
