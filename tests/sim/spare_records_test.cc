@@ -15,11 +15,11 @@ TEST(SpareRecords, ATimelineLongerThanItsRingsIsWhole) {
   config.kernel.services = 1;
   config.kernel.trace_threads = 1;
   config.scenario = abi::Scenario::kRefScale;
-  config.scenario_knobs.rounds = 1500;
+  config.scenario_knobs.rounds = 3000;
   const RunRecord record = RunIt(config);
   EXPECT_EQ(record.outcome, Outcome::kComplete) << record.diagnosis;
   EXPECT_EQ(record.lost_events, 0u);
-  EXPECT_EQ(CountOf(record, abi::TraceEvent::kRefPoint), 1500u);
+  EXPECT_EQ(CountOf(record, abi::TraceEvent::kRefPoint), 3000u);
   const auto of_cpu_1 =
       std::count_if(record.events.begin(), record.events.end(), [](const Event& event) {
         return event.cpu == 1 && event.name < abi::TraceEvent::kHostFirst;
