@@ -110,4 +110,11 @@ absl::StatusOr<std::vector<uint32_t>> MakeCpuOrder(const std::string& spec,
   return order;
 }
 
+absl::Status CheckBootCpuIsPrimary(const Topology& topology) {
+  if (topology.places[0].thread == 0) return absl::OkStatus();
+  return FlagError("--apic-ids",
+                   "CPU 0 is not the first thread of its core, and cannot go off; "
+                   "give it an ID that is");
+}
+
 }  // namespace sipi

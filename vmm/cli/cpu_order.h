@@ -21,4 +21,8 @@ namespace sipi {
 absl::StatusOr<std::vector<uint32_t>> MakeCpuOrder(const std::string& spec,
                                                    const Topology& topology, uint64_t seed);
 
+// --apic-ids may make CPU 0, which stays, the second thread of its core; what switches second
+// threads off refuses that.
+absl::Status CheckBootCpuIsPrimary(const Topology& topology);
+
 }  // namespace sipi

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/cli/calibration_flag.h"
 #include "vmm/cli/cpu_order.h"
 #include "vmm/cli/fault_flag.h"
 #include "vmm/cli/flag_values.h"
@@ -223,7 +224,7 @@ absl::Status SetApKnobs(const RawFlags& flags, abi::Knobs& knobs) {
   return absl::OkStatus();
 }
 
-absl::Status SetSequencingKnobs(const RawFlags& flags, const Profile& profile, abi::Knobs& knobs) {
+absl::Status SetSequencingKnobs(const RawFlags& flags, abi::Knobs& knobs) {
   ASSIGN_OR_RETURN(knobs.reuse_scope,
                    ParseChoice<abi::ReuseScope>("--reuse-scope", flags.reuse_scope,
                                                 {{"cpu", abi::ReuseScope::kCpu},
@@ -240,13 +241,6 @@ absl::Status SetSequencingKnobs(const RawFlags& flags, const Profile& profile, a
         knobs.handshake_timeout_ms,
         ParseNumber32("--handshake-timeout-ms", flags.handshake_timeout_ms, 1, 3'600'000));
   }
-  if (profile.calibration_ns != 0) {
-    knobs.calibration_us = static_cast<uint32_t>((profile.calibration_ns + 999) / 1000);
-  }
-  if (!flags.calibration_us.empty()) {
-    ASSIGN_OR_RETURN(knobs.calibration_us,
-                     ParseNumber32("--calibration-us", flags.calibration_us, 10, kMaxDelayUs));
-  }
   return absl::OkStatus();
 }
 
@@ -260,6 +254,7 @@ absl::Status SetBringUp(const RawFlags& flags, RunConfig& config) {
   ASSIGN_OR_RETURN(config.order, MakeCpuOrder(flags.order, config.topology, config.seed));
   ASSIGN_OR_RETURN(config.smt, ParseChoice("--smt", flags.smt, OnOff()));
   if (!config.smt) {
+    RETURN_IF_ERROR(CheckBootCpuIsPrimary(config.topology));
     std::erase_if(config.order,
                   [&config](uint32_t cpu) { return config.topology.places[cpu].thread != 0; });
   }
@@ -271,7 +266,10 @@ absl::Status SetBringUp(const RawFlags& flags, RunConfig& config) {
                                                          {{"pm-timer", false}, {"known", true}}));
   RETURN_IF_ERROR(SetKickTiming(flags, config));
   RETURN_IF_ERROR(SetApKnobs(flags, config.knobs));
-  return SetSequencingKnobs(flags, config.profile, config.knobs);
+  ASSIGN_OR_RETURN(
+      config.knobs.calibration_us,
+      CalibrationUs(flags, config.profile, config.clock_known, config.knobs.calibration_us));
+  return SetSequencingKnobs(flags, config.knobs);
 }
 
 absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
@@ -283,6 +281,10 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
                                                {"hotplug", abi::Scenario::kHotplug}}));
   ASSIGN_OR_RETURN(config.scenario_value, ParseNumber("--scenario-value", flags.scenario_value, 0,
                                                       std::numeric_limits<uint64_t>::max()));
+  const bool prints = config.scenario == abi::Scenario::kPrint;
+  if (!prints && flags.scenario_value != RawFlags().scenario_value) {
+    return FlagError("--scenario-value", "is for --scenario=print; give that, or leave it out");
+  }
   if (!flags.fault.empty()) {
     ASSIGN_OR_RETURN(config.fault, ParseFault(flags.fault, config.cpus));
   }

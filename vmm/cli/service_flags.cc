@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "vmm/base/status_macros.h"
+#include "vmm/cli/cpu_order.h"
 #include "vmm/cli/flag_values.h"
 #include "vmm/cli/kernel_flags.h"
 #include "vmm/cli/time_limits.h"
@@ -87,7 +88,8 @@ constexpr ServiceFlag kCallRcuFlags[] = {
      "of callbacks, so that lazy workers get to bind themselves (after 256 loops of 10 ms and a "
      "grace period)"},
     {"--pinning", &R::pinning, "all|NAME,...",
-     "when a worker binds itself to its CPU: lazy, at-start, first-work (default all)"},
+     "when a worker binds itself to its CPU: lazy, at-start, first-work (default all; with --trace "
+     "one)"},
 };
 constexpr ServiceFlag kTortureFlags[] = {
     {"--seconds", &R::seconds, "N", "how long, up to 86400 (default 60)"},
@@ -198,6 +200,7 @@ absl::Status SetSmt(const RawServices& raw, RunConfig& config) {
                      "off leaves out the siblings that this command switches off and on; leave it "
                      "out");
   }
+  RETURN_IF_ERROR(CheckBootCpuIsPrimary(config.topology));
   RETURN_IF_ERROR(SetKernelBusy(raw, config));
   RETURN_IF_ERROR(SetApproaches(raw.approach, knobs.approaches));
   RETURN_IF_ERROR(SetNumber("--rounds", raw.rounds, 1, kMaxRounds, knobs.rounds));
