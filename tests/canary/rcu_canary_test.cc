@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "canary.h"
 #include "vmm/explore/exhaustive.h"
@@ -24,7 +25,6 @@ class RcuCanaryOf : public testing::TestWithParam<CanaryName> {};
 
 TEST_P(RcuCanaryOf, IsFoundByACampaignOfBoundedSize) {
   const CanaryName& canary = GetParam();
-  if (NeedsTheWalk(canary)) GTEST_SKIP() << "by the walk below";
   Explorer explorer;
   ExploreSpace space;
   space.scenario = ExploreScenario::kRcu;
@@ -38,7 +38,15 @@ TEST_P(RcuCanaryOf, IsFoundByACampaignOfBoundedSize) {
   std::fflush(stdout);
 }
 
-INSTANTIATE_TEST_SUITE_P(, RcuCanaryOf, testing::ValuesIn(kRcuCanaries),
+std::vector<CanaryName> OfTheCampaign() {
+  std::vector<CanaryName> canaries;
+  for (const CanaryName& canary : kRcuCanaries) {
+    if (!NeedsTheWalk(canary)) canaries.push_back(canary);
+  }
+  return canaries;
+}
+
+INSTANTIATE_TEST_SUITE_P(, RcuCanaryOf, testing::ValuesIn(OfTheCampaign()),
                          [](const auto& its) { return std::to_string(its.param.number); });
 
 TEST(RcuCanary, TheWalkOfG8FindsASelectionWithoutTheRetry) {

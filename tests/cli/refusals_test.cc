@@ -70,7 +70,24 @@ TEST(Refusals, NoCommandLetsAnEmptyValueTakeTheNextWord) {
     args.push_back("--cpus=4");
     const std::string error = ErrorOf(args);
     EXPECT_TRUE(Begins(error, flag + ": nothing stands after its =")) << args[0] << error;
+    // As a shell makes of `--flag "$unset"`.
+    args[args.size() - 2] = flag;
+    args.insert(args.end() - 1, "");
+    EXPECT_TRUE(Begins(ErrorOf(args), flag + ": its value is empty")) << args[0] << ErrorOf(args);
   }
+  EXPECT_EQ(ErrorOf({"run", "--payload=/dev/null", "--append", ""}), "");
+}
+
+TEST(Refusals, OfANumberThatItsScenarioDoesNotHave) {
+  EXPECT_TRUE(Begins(ErrorOf({"run", "--scenario-value=9"}), "--scenario-value: is for"));
+  EXPECT_EQ(ErrorOf({"run", "--scenario=print", "--scenario-value=9"}), "");
+}
+
+TEST(Refusals, OfACalibrationThatThePmTimerCannotMeasure) {
+  EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000000"}), "");
+  EXPECT_TRUE(Begins(ErrorOf({"run", "--calibration-us=4000001"}), "--calibration-us: "));
+  EXPECT_TRUE(Contains(ErrorOf({"run", "--calibration-us=4000001"}), "--clock=known"));
+  EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000001", "--clock=known"}), "");
 }
 
 TEST(Refusals, OfTheMachinesShapeNameTheFlag) {

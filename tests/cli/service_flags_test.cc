@@ -255,6 +255,8 @@ TEST(ServiceFlags, CallRcuRunsEachPinning) {
   EXPECT_EQ(line.checked.config.scenario_knobs.duration_ms, 10'000u);
   EXPECT_EQ(line.checked.config.scenario_knobs.queue_ms, 5'000u);
   EXPECT_TRUE(Contains(ErrorOf({"rcu", "callrcu", "--pinning=never"}), "--pinning: "));
+  EXPECT_TRUE(Contains(ErrorOf({"rcu", "callrcu", "--trace=f"}), "choose one with --pinning"));
+  EXPECT_EQ(Parse({"rcu", "callrcu", "--trace=f", "--pinning=lazy"}).pinnings.size(), 1u);
 }
 
 TEST(ServiceFlags, TheSimulatorHasThemToo) {

@@ -129,7 +129,7 @@ TEST(Outputs, DoNotShareAFile) {
       {"compare", "--machine=sim", "--serial=" + file, "--json=" + file},
       {"smt", "--machine=sim", "--cpus=4", "--topology=threads=2", "--html=" + file,
        "--json=" + file},
-      {"rcu", "callrcu", "--machine=sim", "--trace=" + file, "--json=" + file},
+      {"rcu", "callrcu", "--machine=sim", "--pinning=lazy", "--trace=" + file, "--json=" + file},
       {"explore", "--state=" + file, "--save=" + file},
   };
   for (const std::vector<std::string>& command : commands) {

@@ -1,20 +1,21 @@
-// How runs end: in every case all threads stop within a second, and the reason is told.
+// How runs end: in every case all threads stop, and the reason is told. What would end a run that
+// does not stop by itself is another reason: a limit far beyond what it needs on any host.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <thread>
 
 #include "tests/machine/machine_fixture.h"
-#include "vmm/device/monotonic_clock.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/fault_report.h"
 
 namespace sipi {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kFarAwayMs = 250'000;
 
 bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -23,9 +24,7 @@ bool Has(const std::string& text, const std::string& part) {
 // Case V4; its triple fault is in run_machine_test.cc.
 TEST_P(EachIrqchip, AllCpusHaltedForGoodIsDetected) {
   Make(Options(4, GetParam()), payload::boot_start_then_halt(), payload::ap_count_and_halt());
-  const uint64_t begin_ns = MonotonicNs();
-  EXPECT_EQ(Run(30'000).kind, EndKind::kAllHalted) << Doings();
-  EXPECT_LT(MonotonicNs() - begin_ns, 5 * kSecondNs);
+  EXPECT_EQ(Run(kFarAwayMs).kind, EndKind::kAllHalted) << Doings();
   EXPECT_TRUE(Has(machine_->Doing(CpuNumber(1)), "halted, IF=0, CS:IP 0800:")) << Doings();
 }
 
@@ -43,15 +42,13 @@ TEST_P(EachIrqchip, AHaltedCpuWithItsTimerArmedIsNotAllHalted) {
 // Case V9.
 TEST_P(EachIrqchip, TheTimeLimitEndsAnEndlessLoopWithInterruptsOff) {
   Make(Options(2, GetParam()), payload::boot_spin());
-  const uint64_t begin_ns = MonotonicNs();
   EXPECT_EQ(Run(200).kind, EndKind::kTimeLimit);
-  EXPECT_LT(MonotonicNs() - begin_ns, 200'000'000 + kSecondNs);
   EXPECT_EQ(machine_->Doing(CpuNumber(0)), "running, IF=0, CS:IP 0000:7001");
   EXPECT_TRUE(Has(machine_->Doing(CpuNumber(1)), "waiting for ")) << Doings();
 }
 
 // Case V7, also at the very beginning and while vCPUs are still being made.
-TEST_P(EachIrqchip, AStopRequestEndsTheRunWithinASecondWheneverItComes) {
+TEST_P(EachIrqchip, AStopRequestEndsTheRunWheneverItComes) {
   for (const int delay_us : {0, 300, 3'000, 30'000}) {
     Make(Options(24, GetParam()), payload::boot_spin());
     StopRequest stop;
@@ -60,13 +57,10 @@ TEST_P(EachIrqchip, AStopRequestEndsTheRunWithinASecondWheneverItComes) {
       stop.Request(SIGTERM);
       stop.Request(SIGINT);  // a second signal changes nothing
     });
-    const uint64_t begin_ns = MonotonicNs();
-    const RunEnd end = machine_->Run(stop, 20'000);
-    const uint64_t took_ns = MonotonicNs() - begin_ns;
+    const RunEnd end = machine_->Run(stop, kFarAwayMs);
     other.join();
     EXPECT_EQ(end.kind, EndKind::kSignal);
     EXPECT_EQ(end.code, static_cast<uint32_t>(SIGTERM));
-    EXPECT_LT(took_ns, kSecondNs + static_cast<uint64_t>(delay_us) * 1000);
     machine_.reset();
   }
 }
@@ -193,11 +187,15 @@ TEST_F(MachineTest, AccessesWhereNothingIsAreCounted) {
   EXPECT_EQ(machine_->Counters().at("io.unhandled"), 2u);
 }
 
-TEST_F(MachineTest, ManyVcpusInEndlessLoopsStopWithinASecond) {
-  Make(Options(64), payload::boot_start_then_exit(), payload::boot_spin());
-  const uint64_t begin_ns = MonotonicNs();
-  EXPECT_EQ(Run(300).kind, EndKind::kTimeLimit);
-  EXPECT_LT(MonotonicNs() - begin_ns, 300'000'000 + kSecondNs);
+TEST_F(MachineTest, ManyVcpusInEndlessLoopsStop) {
+  Make(Options(64), payload::boot_start_then_halt(), payload::ap_ring_spinning());
+  std::thread other([this] {
+    const std::atomic_ref<uint32_t> ready(Word(kReadyGpa));
+    while (ready.load(std::memory_order_acquire) != 63) std::this_thread::yield();
+    stop_.Request(SIGTERM);
+  });
+  EXPECT_EQ(Run(kFarAwayMs).kind, EndKind::kSignal);
+  other.join();
   EXPECT_TRUE(Has(machine_->Doing(CpuNumber(1)), "running")) << Doings();
 }
 

@@ -10,7 +10,6 @@
 
 #include "guest/abi/cpuhp_state.h"
 #include "guest/abi/layout.h"
-#include "vmm/device/monotonic_clock.h"
 
 namespace sipi {
 namespace {
@@ -127,15 +126,13 @@ TEST_F(HostSequencerTest, EveryStrategyBringsAllCpusOnline) {
   }
 }
 
-TEST_F(HostSequencerTest, ADeadCpuIsGivenUpWithinTheBoundAndTheOthersComeUp) {
+TEST_F(HostSequencerTest, ADeadCpuIsGivenUpAndTheOthersComeUp) {
   for (const auto id : {sequence::StrategyId::kSerial, sequence::StrategyId::kFull}) {
     std::fill(slots.begin(), slots.end(), abi::CpuSlot{});
     ScriptedAps aps(slots, sequence::MakeStrategy(id).ApsRunOnTheirOwn());
     aps.dead = {2};
     HostSequencer sequencer(SequenceOf(id), aps, log);
-    const uint64_t begin_ns = MonotonicNs();
     ASSERT_TRUE(sequencer.Run().ok());
-    EXPECT_LT(MonotonicNs() - begin_ns, 2'000'000'000u);
     EXPECT_EQ(slots[2].error, static_cast<uint32_t>(abi::GuestError::kTimeoutAlive));
     EXPECT_EQ(slots[2].sync_state, static_cast<uint32_t>(SyncState::kShouldDie));
     EXPECT_EQ(slots[1].online + slots[3].online, 2u);
@@ -150,18 +147,17 @@ TEST_F(HostSequencerTest, AVetoOfTheGuestFallsBackToSerial) {
   EXPECT_EQ(aps.sent[3], "init 2") << "CPU 1 is all the way up first";
 }
 
-TEST_F(HostSequencerTest, StopEndsAWaitAtOnceAndTheGuestIsNotToldThatItIsDone) {
+TEST_F(HostSequencerTest, StopEndsAWaitAndTheGuestIsNotToldThatItIsDone) {
   ScriptedAps aps(slots, false);
   aps.dead = {1, 2, 3};
   HostSequence sequence = SequenceOf(sequence::StrategyId::kSerial);
-  sequence.knobs.handshake_timeout_ms = 60'000;
-  sequence.knobs.kick.init_delay_us = 10'000'000;
+  // What would end it otherwise is far away: meson would end the test before.
+  sequence.knobs.handshake_timeout_ms = 3'600'000;
+  sequence.knobs.kick.init_delay_us = 3'600'000'000;
   HostSequencer sequencer(std::move(sequence), aps, log);
-  const uint64_t begin_ns = MonotonicNs();
   std::thread stopper([&] { sequencer.Stop(); });
   EXPECT_TRUE(sequencer.Run().ok());
   stopper.join();
-  EXPECT_LT(MonotonicNs() - begin_ns, 2'000'000'000u);
   EXPECT_EQ(result.host_sequence_done, 0u);
 }
 

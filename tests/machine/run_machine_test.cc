@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "tests/machine/machine_fixture.h"
-#include "vmm/device/monotonic_clock.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/machine/run.h"
 
@@ -45,6 +44,10 @@ TEST_P(EachIrqchip, EveryStrategyBringsEveryCpuOnlineDrivenByGuestAndHost) {
       // A CPU that is stopped while it writes a record leaves that one unfinished.
       EXPECT_LE(record->lost_events, 4u);
       EXPECT_TRUE(record->complete);
+      // What nobody counts is not 0.
+      EXPECT_EQ(record->counters.contains("ipis"), GetParam() == IrqchipKind::kUser);
+      EXPECT_EQ(record->counters.contains("inits"), GetParam() == IrqchipKind::kUser);
+      EXPECT_GE(record->counters.at("startups"), 4u);
     }
   }
 }
@@ -110,12 +113,10 @@ TEST_P(EachIrqchip, AGuestExceptionIsTold) {
 TEST_P(EachIrqchip, AllHaltedIsDetectedAndSaid) {
   RunConfig config = ConfigFor(4, GetParam(), sequence::StrategyId::kFull);
   config.fault = {.kind = abi::Fault::kHaltAll, .cpu = 1};
-  const uint64_t begin_ns = MonotonicNs();
   const auto record = RunMachine(config, stop_);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_EQ(record->outcome, Outcome::kAllHalted) << record->diagnosis;
   EXPECT_TRUE(Has(record->diagnosis, "all CPUs are halted")) << record->diagnosis;
-  EXPECT_LT(MonotonicNs() - begin_ns, 5'000'000'000u);
 }
 
 TEST_P(EachIrqchip, AStopRequestMidwayLeavesAnIncompleteTimeline) {

@@ -100,6 +100,11 @@ absl::Status CheckServices(const Parser& p, ServiceUse use, CommandLine& line) {
   RETURN_IF_ERROR(SetServices(p.services, use, !p.flags.time_limit_s.empty(), line.checked.config));
   if (use != ServiceUse::kCallRcu) return absl::OkStatus();
   ASSIGN_OR_RETURN(line.pinnings, ParsePinnings(p.services.pinning));
+  if (!p.flags.trace.empty() && line.pinnings.size() > 1) {
+    return FlagError("--trace",
+                     "one file holds one run, and there is one for each behaviour; "
+                     "choose one with --pinning");
+  }
   return absl::OkStatus();
 }
 
@@ -134,12 +139,18 @@ const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
 }
 
 // For CLI11 `--flag=` has no value and takes the next word, be it a flag. Here it is an error, or
-// for what may be empty (--append) becomes two words, of which CLI11 takes an empty one.
+// for what may be empty (--append) becomes two words, of which CLI11 takes an empty one. An empty
+// word as value, which an unset variable of a shell makes, is the same error: to the checks that
+// follow it would be a flag that was not given.
 absl::StatusOr<std::vector<std::string>> WithEmptyValues(const Parser& p,
                                                          const std::vector<std::string>& args) {
+  constexpr char kMayBeEmpty[] = "--append";
   std::vector<std::string> words;
   bool is_value = false;  // of the word before, written with a space
   for (const std::string& word : args) {
+    if (is_value && word.empty() && words.back() != kMayBeEmpty) {
+      return FlagError(words.back(), "its value is empty; give one, or leave the flag out");
+    }
     const bool empty = !is_value && word.size() > 3 && word.rfind("--", 0) == 0 &&
                        word.find('=') == word.size() - 1;
     const std::string name = empty ? word.substr(0, word.size() - 1) : word;
@@ -149,7 +160,7 @@ absl::StatusOr<std::vector<std::string>> WithEmptyValues(const Parser& p,
       words.push_back(word);
       continue;
     }
-    if (name != "--append") {
+    if (name != kMayBeEmpty) {
       return FlagError(name, "nothing stands after its =; give a value, or leave the flag out");
     }
     words.insert(words.end(), {name, ""});

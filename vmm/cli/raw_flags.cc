@@ -96,9 +96,11 @@ constexpr TextFlag kKnobFlags[] = {
     {"--veto", &R::veto, "none|vendor|no-leaf-b|encrypted",
      "refuse parallel bring-up for that reason (default none)"},
     {"--handshake-timeout-ms", &R::handshake_timeout_ms, "MS",
-     "bound of every wait for an AP (default 10000)"},
+     "bound of every wait for an AP (default 10000); full and broadcast give up after one in which "
+     "none arrives, tree after a second one"},
     {"--calibration-us", &R::calibration_us, "US",
-     "window of one calibration (default the profile's, else 1000)"},
+     "window of one calibration, up to 4000000 unless --clock=known (default the profile's, else "
+     "1000)"},
     {"--clock", &R::clock, "pm-timer|known",
      "calibrate against the PM timer, or be told the frequency (default pm-timer)"},
 };

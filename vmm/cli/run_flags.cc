@@ -280,6 +280,10 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
                                                {"hotplug", abi::Scenario::kHotplug}}));
   ASSIGN_OR_RETURN(config.scenario_value, ParseNumber("--scenario-value", flags.scenario_value, 0,
                                                       std::numeric_limits<uint64_t>::max()));
+  const bool prints = config.scenario == abi::Scenario::kPrint;
+  if (!prints && flags.scenario_value != RawFlags().scenario_value) {
+    return FlagError("--scenario-value", "is for --scenario=print; give that, or leave it out");
+  }
   if (!flags.fault.empty()) {
     ASSIGN_OR_RETURN(config.fault, ParseFault(flags.fault, config.cpus));
     if (config.fault.kind == abi::Fault::kTscAhead && config.machine == MachineKind::kKvm) {

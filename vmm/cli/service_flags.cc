@@ -87,7 +87,8 @@ constexpr ServiceFlag kCallRcuFlags[] = {
      "of callbacks, so that lazy workers get to bind themselves (after 256 loops of 10 ms and a "
      "grace period)"},
     {"--pinning", &R::pinning, "all|NAME,...",
-     "when a worker binds itself to its CPU: lazy, at-start, first-work (default all)"},
+     "when a worker binds itself to its CPU: lazy, at-start, first-work (default all; with --trace "
+     "one)"},
 };
 constexpr ServiceFlag kTortureFlags[] = {
     {"--seconds", &R::seconds, "N", "how long, up to 86400 (default 60)"},
