@@ -18,9 +18,14 @@ enum class SyncState : uint32_t {
 
 // The table of allowed transitions.
 //   dead -> kicked -> alive -> should-online -> online -> should-die -> dead
-//   kicked -> should-die: the control CPU gave up waiting; a late AP sees it and parks (should-die
-//   -> dead) alive -> should-die:  the control CPU rolled back before letting the AP go kicked ->
-//   kicked, should-die -> kicked: a retry after a failed try (Linux can_boot_ap)
+//
+//   kicked -> should-die: the control CPU gave up waiting; a late AP sees it and parks
+//
+//   should-die -> dead: the AP is parked
+//
+//   alive, should-online -> should-die: the control CPU rolled back, before or after letting it go
+//
+//   kicked -> kicked, should-die -> kicked: a retry after a failed try (Linux: can_boot_ap)
 constexpr bool SyncTransitionAllowed(SyncState from, SyncState to) {
   switch (to) {
     case SyncState::kDead:

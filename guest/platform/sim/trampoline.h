@@ -42,6 +42,7 @@ class Trampoline {
 
   const abi::BootParams* params_ = nullptr;
   bool locked_ = false;
+  const Cpu* holder_ = nullptr;  // between lock and unlock
   std::vector<Cpu*> waiters_;
 };
 
