@@ -3,7 +3,7 @@
 //
 // A CPU's fiber runs ahead of the machine's time by what its instructions cost (Spend), and comes
 // back to it (Sync) before anything that another CPU can see or cause: then every event up to that
-// time has happened. Where nothing is due in between, Sync costs two comparisons and no switch.
+// time has happened. Where nothing is due in between, Sync costs a few comparisons and no switch.
 #pragma once
 
 #include <cstdint>
