@@ -141,8 +141,9 @@ struct BootParams {
   uint8_t charge = 0;          // 1: Charge() writes to kChargePort
   uint8_t doorbell = 0;        // 1: ring Doorbell::kBeforeKick
   Scenario scenario = Scenario::kSmpboot;
-  uint8_t retry = 0;  // 1: CPUs that failed are brought up once more
-  uint32_t pad1 = 0;
+  uint8_t retry = 0;   // 1: CPUs that failed are brought up once more
+  uint8_t settle = 0;  // 1: and again after the scenario, behind kMarkSettle in the trace
+  uint8_t pad1[3] = {};
   uint64_t scenario_value = 0;
   FaultSpec fault;
   Knobs knobs;

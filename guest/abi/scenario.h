@@ -115,6 +115,9 @@ inline constexpr uint32_t kScaleAsyncMax = 1000;
 // schedule begin and end (guest/platform/sim/chaos.h).
 inline constexpr uint32_t kMarkChoices = 0xc0000001;
 inline constexpr uint32_t kMarkNoChoices = 0xc0000002;
+// With BootParams::settle: bring-up and scenario are over, and CPUs that failed get another try. It
+// is here that exploration's faults end: from now on each must come online.
+inline constexpr uint32_t kMarkSettle = 0xc0000003;
 
 // How torture waits for a grace period: TortureCounters::updates_by_kind.
 enum class TortureUpdate : uint32_t {

@@ -88,10 +88,24 @@ void RunOnline(PerCpu& self) {
   if (error != Error::kNone) Park(self);
 }
 
-// Tickless: the timer is never armed here, so an idle CPU costs nothing.
-[[noreturn]] void Idle() {
+// Tickless: the timer is never armed here, so an idle CPU costs nothing. Whoever is given up while
+// it is online sees it here, woken by CancelAp.
+[[noreturn]] void Idle(PerCpu& self) {
   platform::IrqDisable();
-  for (;;) platform::HaltEnabled();
+  while (SyncStateOf(*self.kernel, self.cpu) != SyncState::kShouldDie) platform::HaltEnabled();
+  platform::Trace(TraceEvent::kCancelled, 0, 0);
+  CpuhpDown(self, self.cpu, Section::kOnline);
+  CpuhpDown(self, self.cpu, Section::kStarting);
+  Park(self);
+}
+
+// A broadcast also reaches a CPU whose area could not be prepared: it has nothing to run on, and
+// says no more than that it halts, before anybody sends it an INIT.
+[[noreturn]] void HaltUnprepared(Kernel& kernel, const PerCpu& self) {
+  const uint64_t offset = reinterpret_cast<uint64_t>(&self) - kernel.params->percpu_gpa;
+  const CpuNumber cpu(static_cast<uint32_t>(offset / kernel.params->percpu_stride_bytes));
+  platform::AtomicRef<uint32_t>(kernel.slot(cpu).parked).Store(1, std::memory_order_seq_cst);
+  platform::HaltForever();
 }
 
 }  // namespace
@@ -99,7 +113,7 @@ void RunOnline(PerCpu& self) {
 void Park(PerCpu& self) {
   platform::IrqDisable();
   platform::Trace(TraceEvent::kParked, 0, 0);
-  self.slot->parked = 1;
+  platform::AtomicRef<uint32_t>(self.slot->parked).Store(1, std::memory_order_seq_cst);
   AnswerOnTheWayDown(self);
   if (SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {
     (void)SyncTransition(*self.kernel, self.cpu, SyncState::kShouldDie, SyncState::kDead);
@@ -109,8 +123,7 @@ void Park(PerCpu& self) {
 }
 
 void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
-  // A broadcast also reaches a CPU whose area could not be prepared: it has nothing to run on.
-  if (self.kernel == nullptr) platform::HaltForever();
+  if (self.kernel == nullptr) HaltUnprepared(kernel, self);
   platform::TraceAt(first_instruction_ticks, TraceEvent::kFirstInstruction, 0, 0);
   platform::Trace(TraceEvent::kLongMode, 0, 0);
   if (kernel.params->fault.cpu == self.cpu.value) platform::Break(kernel.params->fault);
@@ -126,7 +139,7 @@ void ApMain(Kernel& kernel, PerCpu& self, uint64_t first_instruction_ticks) {
   }
   platform::IrqEnable();
   RunOnline(self);
-  Idle();
+  Idle(self);
 }
 
 }  // namespace sipi

@@ -37,8 +37,7 @@ void RollBack(PerCpu& self, CpuNumber cpu, const CpuhpStep& step, abi::CpuhpStat
 }
 
 // Every AP and, for every AP, the control CPU go through this loop: few instructions, nothing
-// looked
-// up twice, and the check for an injected failure only where one was asked for.
+// looked up twice, and the check for an injected failure only where one was asked for.
 template <bool kMayInject>
 Error Up(PerCpu& self, CpuNumber cpu, Section section, abi::CpuhpState target) {
   const platform::AtomicRef<uint32_t> progress = Progress(*self.kernel, cpu, section);

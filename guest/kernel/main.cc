@@ -63,6 +63,14 @@ void StartServices(Kernel& kernel) {
   NoteBootStage(kernel, BootStage::kThreadsUp);
 }
 
+void RetryFailed(Kernel& kernel, PerCpu& self) {
+  kernel.kernel_knobs().services != 0 ? HotplugRetry(kernel) : RetryFailedCpus(self);
+}
+
+void NoteCpusOnline(Kernel& kernel) {
+  kernel.result->cpus_online = kernel.online_count.Load(std::memory_order_seq_cst);
+}
+
 }  // namespace
 
 void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
@@ -88,10 +96,15 @@ void KernelMain(Kernel& kernel, uint64_t boot_entry_ticks) {
   } else {
     BringUpSecondaryCpus(self);
   }
-  if (kernel.params->retry != 0) services ? HotplugRetry(kernel) : RetryFailedCpus(self);
+  if (kernel.params->retry != 0) RetryFailed(kernel, self);
   if (services) rcu::EndInkernelBoot(kernel);
   kernel.init_function != nullptr ? kernel.init_function(kernel) : RunScenario(self);
-  kernel.result->cpus_online = kernel.online_count.Load(std::memory_order_seq_cst);
+  NoteCpusOnline(kernel);
+  if (kernel.params->settle != 0) {
+    platform::Trace(abi::TraceEvent::kScenario, 0, abi::kMarkSettle);
+    RetryFailed(kernel, self);
+    NoteCpusOnline(kernel);
+  }
   kernel.result->status = static_cast<uint32_t>(abi::GuestStatus::kDone);
   platform::Exit(0);
 }

@@ -69,6 +69,14 @@ void TraceTimeout(Kernel& kernel, CpuNumber cpu) {
 
 bool IsDead(uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); }
 
+// It looks when it is idle: lets it come there, and wakes it.
+Error CancelOnline(PerCpu& self, CpuNumber cpu) {
+  platform::AtomicRef<uint32_t>(self.kernel->slot(cpu).cpuhp_target)
+      .Exchange(static_cast<uint32_t>(CpuhpState::kOnline), std::memory_order_seq_cst);
+  SendIpi(self, cpu, Vector(abi::kWakeVector));
+  return Error::kNone;
+}
+
 // The AP is on its way down by itself: it undoes its own sections first, and is dead then.
 void WaitDead(PerCpu& self, CpuNumber cpu) {
   if (!ControlWait(self, SyncWord(*self.kernel, cpu), IsDead)) TraceTimeout(*self.kernel, cpu);
@@ -112,7 +120,9 @@ Error CancelAp(PerCpu& self, CpuNumber cpu) {
   for (uint32_t tries = 0; tries < 4; ++tries) {
     const SyncState state = SyncStateOf(kernel, cpu);
     if (state == SyncState::kDead || state == SyncState::kShouldDie) return Error::kNone;
-    if (SyncTransition(kernel, cpu, state, SyncState::kShouldDie)) break;
+    if (!SyncTransition(kernel, cpu, state, SyncState::kShouldDie)) continue;
+    if (state == SyncState::kOnline) return CancelOnline(self, cpu);
+    break;
   }
   WithdrawTscCheck(kernel, cpu);
   NotifyCpu(self, cpu);
@@ -247,9 +257,8 @@ class SmpbootOps {
     return false;
   }
 
-  // While the CPU that was just let go is busy, the next one, if it is up as far as the last pass
-  // took
-  // it, is taken as far as it can go without being let go, and woken: an AP that is let go while it
+  // While the CPU that was just let go is busy, the next one, as far up as the last pass took it,
+  // is taken as far as it can go without being let go, and woken: an AP that is let go while it
   // halts comes late by a whole wake-up. It spins for a moment, and finds itself let go.
   void GetUpcomingReady() {
     const CpuNumber next = kernel_.upcoming;
@@ -352,11 +361,17 @@ void RetryFailedCpus(PerCpu& self) {
   // One bound for all: whoever is late sees meanwhile that it was given up, and parks.
   const platform::Deadline late = HandshakeDeadline(kernel);
   bool any = false;
+  const bool broadcast = kernel.strategy.id == sequence::StrategyId::kBroadcast;
   for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
     const CpuNumber cpu(kernel.order[i]);
     if (kernel.slot(cpu).error == 0) continue;
     if (SyncStateOf(kernel, cpu) == SyncState::kShouldDie)
       (void)ControlWait(self, SyncWord(kernel, cpu), IsDead, late);
+    // A broadcast has started it too, though it was not kicked.
+    if (SyncStateOf(kernel, cpu) == SyncState::kDead && broadcast)
+      (void)ControlWait(
+          self, platform::AtomicRef<uint32_t>(kernel.slot(cpu).parked),
+          [](uint32_t parked) { return parked != 0; }, late);
     any = ops.Retry(cpu) || any;
   }
   if (any && kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)

@@ -63,12 +63,16 @@ ExhaustiveResult Walk(const CanaryName& canary, uint64_t step) {
   return result;
 }
 
+// Those behind it, but for one, need a fault or another AP.
+constexpr uint32_t kLastInAPlainBoot = 22;
+
 TEST(Canary, AnExhaustiveWalkFindsThoseThatFailInAPlainBoot) {
   std::set<uint32_t> found;
   for (const CanaryName& canary : kCanaries) {
+    if (canary.number > kLastInAPlainBoot && canary.number != 32) continue;
     if (Walk(canary, 0).failing) found.insert(canary.number);
   }
-  EXPECT_EQ(found, (std::set<uint32_t>{1, 7, 9, 10, 14, 15, 17, 18}));
+  EXPECT_EQ(found, (std::set<uint32_t>{1, 7, 9, 10, 14, 15, 17, 18, 32}));
 }
 
 TEST(Canary, AnExhaustiveWalkFindsWhatIsWrongWithAFailingStep) {

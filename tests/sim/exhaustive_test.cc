@@ -126,12 +126,12 @@ struct Walk {
 TEST(Exhaustive, TheRightCodeHasNoFailingSchedule) {
   using sequence::StrategyId;
   constexpr Walk kWalks[] = {
-      {2, StrategyId::kSerial, 1, 46}, {2, StrategyId::kSerial, 2, 1490},
-      {2, StrategyId::kKick, 1, 54},   {2, StrategyId::kKick, 2, 1870},
-      {2, StrategyId::kFull, 1, 44},   {2, StrategyId::kFull, 2, 1042},
-      {3, StrategyId::kSerial, 1, 90}, {3, StrategyId::kSerial, 2, 4888},
-      {3, StrategyId::kKick, 1, 188},  {3, StrategyId::kKick, 2, 17532},
-      {3, StrategyId::kFull, 1, 84},   {3, StrategyId::kFull, 2, 3704},
+      {2, StrategyId::kSerial, 1, 48}, {2, StrategyId::kSerial, 2, 1614},
+      {2, StrategyId::kKick, 1, 56},   {2, StrategyId::kKick, 2, 2011},
+      {2, StrategyId::kFull, 1, 46},   {2, StrategyId::kFull, 2, 1139},
+      {3, StrategyId::kSerial, 1, 94}, {3, StrategyId::kSerial, 2, 5327},
+      {3, StrategyId::kKick, 1, 195},  {3, StrategyId::kKick, 2, 18868},
+      {3, StrategyId::kFull, 1, 88},   {3, StrategyId::kFull, 2, 4074},
   };
   for (const Walk& walk : kWalks) {
     const ExhaustiveResult result = RunPlan(PlanOf(walk.strategy, walk.cpus, walk.preemptions));

@@ -21,6 +21,7 @@ ExploreCase PlainCase(const ExploreSpace& space) {
   for (uint32_t cpu = 1; cpu < config.cpus; ++cpu) config.order.push_back(cpu);
   config.strategy = sequence::MakeStrategy(space.strategy.value_or(sequence::StrategyId::kSerial));
   config.retry = space.retry.value_or(false);
+  config.settle = true;
   config.scenario = abi::Scenario::kIpiAll;
   config.clock_known = true;
   config.knobs.handshake_timeout_ms = 10'000;

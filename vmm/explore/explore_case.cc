@@ -132,6 +132,7 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
   const bool retry = draws.OneIn(4);
   config.retry = space.retry.value_or(retry);
+  config.settle = true;
   drawn.chaos.canary = space.canary;
   return drawn;
 }
@@ -156,11 +157,11 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
   options.seed = config.seed;
   options.chaos = explored.chaos;
   options.choices = explored.choices;
-  // A bound for each handshake there is, several times over: who has not converged by then never
-  // will.
+  // A bound for each handshake there is, several times over, with another try for each CPU and one
+  // more once the faults have ended: who has not converged by then never will.
   constexpr uint64_t kNsPerMs = 1'000'000;
   options.time_limit_ns =
-      uint64_t{config.knobs.handshake_timeout_ms} * kNsPerMs * (4 * uint64_t{config.cpus} + 8);
+      uint64_t{config.knobs.handshake_timeout_ms} * kNsPerMs * (6 * uint64_t{config.cpus} + 12);
   if (ExploresRcu(explored)) options.time_limit_ns = kRcuTimeLimitMs * kNsPerMs;
   options.memory_bytes = arena.end.value;
   options.boot_params = BuildBootParams(config, arena, options.tsc_khz);

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "guest/abi/percpu.h"
 #include "vmm/explore/rcu_case.h"
 #include "vmm/explore/remains.h"
@@ -16,53 +14,64 @@ namespace {
 
 using abi::TraceEvent;
 
+// Who failed says so, and does not count as online.
+std::string CheckFailed(const Remains& remains, uint32_t cpu) {
+  const abi::CpuSlot& slot = remains.slot(cpu);
+  const auto sync = static_cast<abi::SyncState>(slot.sync_state);
+  if (slot.online == 0 && slot.error == 0) {
+    return absl::StrCat("CPU ", cpu, " is not online and nobody says why (",
+                        remains.simulator().Doing(CpuNumber(cpu)), ")");
+  }
+  // One that is late with its last steps, or about to see that it was given up, may still be.
+  const bool late = remains.harmed(cpu) && sync != abi::SyncState::kDead;
+  if (slot.online != 0 && (slot.error != 0 || sync == abi::SyncState::kDead) && !late) {
+    return absl::StrCat("CPU ", cpu, " failed and counts as online");
+  }
+  return "";
+}
+
 std::string CheckCpu(const Remains& remains, uint32_t cpu) {
   const abi::CpuSlot& slot = remains.slot(cpu);
-  const std::string name = absl::StrCat("CPU ", cpu);
-  if (slot.online != 0 && slot.error != 0 && !remains.harmed(cpu)) {
-    return absl::StrCat(name, " failed and counts as online");
-  }
-  if (remains.harmed(cpu)) return "";
+  std::string wrong = CheckFailed(remains, cpu);
+  if (wrong.empty() && cpu != 0) wrong = CheckSteps(remains, cpu);
+  if (!wrong.empty() || remains.harmed(cpu)) return wrong;
   if (slot.online == 0) {
-    return absl::StrCat(name, ", which nothing was done to, is not online (",
+    return absl::StrCat("CPU ", cpu, ", which nothing was done to, is not online (",
                         remains.simulator().Doing(CpuNumber(cpu)), ")");
   }
   if (slot.cpuhp_state != static_cast<uint32_t>(abi::CpuhpState::kOnline)) {
-    return absl::StrCat(name, " is online in state ", slot.cpuhp_state);
+    return absl::StrCat("CPU ", cpu, " is online in state ", slot.cpuhp_state);
   }
   if (cpu == 0) return "";
-  uint32_t last = 0;
   uint32_t steps = 0;
   for (const abi::TraceRecord& record : remains.ring(cpu)) {
-    if (record.event != TraceEvent::kCpuhpEnter || record.target != cpu) continue;
-    if (record.value <= last) {
-      return absl::StrCat(name, " entered state ", record.value, " after ", last);
-    }
-    last = record.value;
-    ++steps;
+    steps += record.event == TraceEvent::kCpuhpEnter && record.target == cpu ? 1u : 0u;
   }
   constexpr uint32_t kOwnSteps = 9;  // from ap:offline to sched:active
   if (steps == kOwnSteps) return "";
-  return absl::StrCat(name, " took ", steps, " steps of its own, not ", kOwnSteps);
+  return absl::StrCat("CPU ", cpu, " took ", steps, " steps of its own, not ", kOwnSteps);
 }
 
-std::string CheckCounts(const Remains& remains) {
+// Nobody is waited for in vain but who is late, dead or was never reached. A step that fails is
+// told at once.
+std::string CheckTimeouts(const Remains& remains) {
+  for (const abi::TraceRecord& record : remains.ring(0)) {
+    if (record.event != TraceEvent::kTimeout || remains.late(record.target)) continue;
+    return absl::StrCat("CPU ", record.target, ", which was ",
+                        abi::Name(static_cast<abi::SyncState>(record.value)),
+                        ", was waited for in vain, and nothing had made it late");
+  }
+  return "";
+}
+
+std::string CheckSums(const Remains& remains, uint32_t online) {
   const abi::ResultPage& result = remains.result();
-  uint32_t online = 0;
   uint32_t in_cores = 0;
   uint32_t in_packages = 0;
-  uint32_t must_answer = 0;
   for (uint32_t cpu = 0; cpu < remains.cpus(); ++cpu) {
-    online += remains.slot(cpu).online;
     in_cores += remains.slot(cpu).core_cpus;
     in_packages += remains.slot(cpu).package_cpus;
-    must_answer += cpu != 0 && remains.slot(cpu).online != 0 && !remains.harmed(cpu) ? 1u : 0u;
   }
-  const bool asked = remains.explored().config.scenario == abi::Scenario::kIpiAll;
-  if (asked && result.ipi_answers < must_answer) {
-    return absl::StrCat(result.ipi_answers, " of ", must_answer, " CPUs answered their IPI");
-  }
-  if (remains.unsettled()) return "";  // who died or is late counts as far as it came
   if (result.cpus_online != online) {
     return absl::StrCat(result.cpus_online, " CPUs were counted, ", online, " are online");
   }
@@ -76,6 +85,21 @@ std::string CheckCounts(const Remains& remains) {
   return "";
 }
 
+std::string CheckCounts(const Remains& remains) {
+  const abi::ResultPage& result = remains.result();
+  uint32_t online = 0;
+  uint32_t must_answer = 0;
+  for (uint32_t cpu = 0; cpu < remains.cpus(); ++cpu) {
+    online += remains.slot(cpu).online;
+    must_answer += cpu != 0 && remains.slot(cpu).online != 0 && !remains.harmed(cpu) ? 1u : 0u;
+  }
+  const bool asked = remains.explored().config.scenario == abi::Scenario::kIpiAll;
+  if (asked && result.ipi_answers < must_answer) {
+    return absl::StrCat(result.ipi_answers, " of ", must_answer, " CPUs answered their IPI");
+  }
+  if (remains.unsettled()) return "";  // who died or is late counts as far as it came
+  return CheckSums(remains, online);
+}
 struct Interval {
   uint64_t begin;
   uint64_t end;
@@ -121,60 +145,61 @@ std::string CheckSiblings(const Remains& remains) {
   return "";
 }
 
+// Each of `checks` in turn.
+std::string CheckAll(const Remains& remains) {
+  std::string wrong;
+  for (uint32_t cpu = 0; cpu < remains.cpus() && wrong.empty(); ++cpu) {
+    wrong = CheckCpu(remains, cpu);
+  }
+  for (const auto check : {CheckTimeouts, CheckCounts, CheckTscChecks, CheckSiblings}) {
+    if (wrong.empty()) wrong = check(remains);
+  }
+  return wrong;
+}
+
+// Without faults, and with another try for each that had failed.
+std::string CheckConverged(const Remains& remains) {
+  bool all = true;
+  uint32_t online = 0;
+  for (uint32_t cpu = 0; cpu < remains.cpus(); ++cpu) {
+    const abi::CpuSlot& slot = remains.slot(cpu);
+    online += slot.online;
+    if (remains.simulator().Harmed(CpuNumber(cpu))) {  // it hangs
+      all = false;
+      continue;
+    }
+    const std::string name = absl::StrCat("the faults are over, and CPU ", cpu);
+    if (slot.online == 0) {
+      return absl::StrCat(name, " does not come online (",
+                          remains.simulator().Doing(CpuNumber(cpu)), ")");
+    }
+    if (slot.error != 0) return absl::StrCat(name, " is online and still said to have failed");
+    if (slot.cpuhp_state != static_cast<uint32_t>(abi::CpuhpState::kOnline)) {
+      return absl::StrCat(name, " is online in state ", slot.cpuhp_state);
+    }
+    const std::string wrong = cpu != 0 ? CheckSteps(remains, cpu) : "";
+    if (!wrong.empty()) return wrong;
+  }
+  if (remains.result().trampoline_lock != 0) {
+    return absl::StrCat("the trampoline's lock is held; CPU ", remains.result().trampoline_holder,
+                        " took it last");
+  }
+  return all ? CheckSums(remains, online) : "";
+}
+
 }  // namespace
+
+std::string CheckBeforeSettling(const ExploreCase& explored, const ArenaLayout& arena,
+                                const sim::Simulator& simulator) {
+  return CheckAll(Remains(explored, arena, simulator));
+}
 
 std::string CheckRun(const ExploreCase& explored, const ArenaLayout& arena,
                      const sim::Simulator& simulator, const sim::End& end) {
   if (ExploresRcu(explored)) return CheckRcuRun(explored, arena, simulator, end);
   const Remains remains(explored, arena, simulator);
   std::string wrong = CheckEnd(remains, end);
-  if (!wrong.empty()) return wrong;
-  for (uint32_t cpu = 0; cpu < remains.cpus(); ++cpu) {
-    wrong = CheckCpu(remains, cpu);
-    if (!wrong.empty()) return wrong;
-  }
-  for (const auto check : {CheckCounts, CheckTscChecks, CheckSiblings}) {
-    wrong = check(remains);
-    if (!wrong.empty()) return wrong;
-  }
-  return "";
-}
-
-std::string LastEvents(const ExploreCase& explored, const ArenaLayout& arena,
-                       const sim::Simulator& simulator, size_t count) {
-  const Remains remains(explored, arena, simulator);
-  std::vector<std::pair<int32_t, abi::TraceRecord>> events;
-  for (const sim::HostRecord& each : simulator.host_records()) {
-    events.emplace_back(each.cpu, each.record);
-  }
-  for (uint32_t cpu = 0; cpu < explored.config.cpus; ++cpu) {
-    for (const abi::TraceRecord& record : remains.ring(cpu)) {
-      events.emplace_back(static_cast<int32_t>(cpu), record);
-    }
-  }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const auto& a, const auto& b) { return a.second.tsc < b.second.tsc; });
-  std::string text;
-  const size_t skipped = events.size() > count ? events.size() - count : 0;
-  if (skipped != 0) absl::StrAppend(&text, "  (", skipped, " events before)\n");
-  const uint64_t origin = events.empty() ? 0 : events.front().second.tsc;
-  for (size_t i = skipped; i < events.size(); ++i) {
-    const auto& [cpu, record] = events[i];
-    const uint64_t ns = (record.tsc - origin) / 2;  // the simulator's TSC: 2 GHz
-    absl::StrAppendFormat(&text, "  %10.3f us  %s  %-18s", static_cast<double>(ns) / 1e3,
-                          cpu < 0 ? "     " : absl::StrFormat("CPU %d", cpu),
-                          abi::Name(record.event));
-    if (record.target != 0) absl::StrAppend(&text, " target ", record.target);
-    const bool states =
-        record.event == TraceEvent::kCpuhpEnter || record.event == TraceEvent::kHotplugBegin;
-    if (states) {
-      absl::StrAppend(&text, " ", abi::Name(static_cast<abi::CpuhpState>(record.value)));
-    } else if (record.value != 0) {
-      absl::StrAppendFormat(&text, " 0x%x", record.value);
-    }
-    text += '\n';
-  }
-  return text;
+  return wrong.empty() ? CheckConverged(remains) : wrong;
 }
 
 }  // namespace sipi

@@ -72,10 +72,14 @@ std::string Explorer::Run(const ExploreCase& explored) {
   arena_ = PlanSimulatedArena(NeedsOf(explored.config));
   host_error_ = absl::OkStatus();
   std::string error;
+  sim::Options options = OptionsOf(explored, arena_);
+  options.before_settling = [this, &explored] {
+    return CheckBeforeSettling(explored, arena_, *simulator_);
+  };
   if (simulator_ == nullptr) {
-    simulator_ = sim::Simulator::Create(OptionsOf(explored, arena_), &error);
+    simulator_ = sim::Simulator::Create(std::move(options), &error);
     if (simulator_ == nullptr) return HostError(error);
-  } else if (!simulator_->Reset(OptionsOf(explored, arena_), &error)) {
+  } else if (!simulator_->Reset(std::move(options), &error)) {
     return HostError(error);
   }
   const sim::End end = simulator_->Run();

@@ -31,8 +31,14 @@ class Remains {
     const uint64_t end = std::min(header.ring_cursor, header.ring_end);
     return {begin, (end - header.ring_begin) / sizeof(abi::TraceRecord)};
   }
+  // Something was done to it that may keep it from coming up, while there are faults.
   bool harmed(uint32_t cpu) const {
     return simulator_.Harmed(CpuNumber(cpu)) || explored_.doomed_cpu == cpu;
+  }
+  // It may be waited for in vain: not where it is a step that fails.
+  bool late(uint32_t cpu) const {
+    const bool step = explored_.config.fault.kind == abi::Fault::kFailStep;
+    return simulator_.Harmed(CpuNumber(cpu)) || (explored_.doomed_cpu == cpu && !step);
   }
   // Some CPU may still be on its way, up or down: dead, late, or cancelled by the control CPU. One
   // whose own ONLINE step failed has undone everything before it says so.
@@ -56,5 +62,8 @@ class Remains {
 
 // Empty if the guest ended by itself and says that it is done.
 std::string CheckEnd(const Remains& remains, const sim::End& end);
+
+// Empty if the CPU took its steps one after the other, and undid in reverse order what it had done.
+std::string CheckSteps(const Remains& remains, uint32_t cpu);
 
 }  // namespace sipi

@@ -124,6 +124,7 @@ void SetKnobs(const RunConfig& config, uint32_t tsc_khz, abi::BootParams& params
   // KVM's own irqchips lose an INIT to a vCPU that is not there yet; ours keeps it.
   params.doorbell = config.irqchip != IrqchipKind::kUser ? 1 : 0;
   params.retry = config.retry ? 1 : 0;
+  params.settle = config.settle ? 1 : 0;
   params.scenario = config.scenario;
   params.scenario_value = config.scenario_value;
   params.fault = config.fault;

@@ -52,6 +52,7 @@ struct RunConfig {
   std::vector<uint32_t> order;  // CPUs to bring up, in this order; without CPU 0
   bool smt = true;              // false: `order` names primary threads only
   bool retry = false;           // CPUs that failed are brought up once more
+  bool settle = false;          // ... and once more after the scenario (abi::kMarkSettle)
   std::optional<PayloadConfig> payload;
   bool kvm_icr = false;  // invalid interrupt commands do what KVM's own APIC does, not nothing
   abi::Scenario scenario = abi::Scenario::kSmpboot;

@@ -191,6 +191,8 @@ void Machine::Park(Cpu& cpu) {
 
 void Machine::Hang(Cpu& cpu) {
   cpu.irqs = false;
+  cpu.hung = true;
+  cpu.harmed = true;
   Sync(cpu);
   for (;;) Block(cpu, CpuState::kHung, kNever);
 }

@@ -11,6 +11,11 @@ namespace {
 constexpr uint64_t kStepNs = 20;  // of the fastest CPU, with Schedule::kPriorities
 constexpr uint32_t kRanks = 3;    // what is further down is as slow as the last
 
+constexpr Rate Chaos::*kFaults[] = {
+    &Chaos::lost_init,   &Chaos::lost_sipi,      &Chaos::late_ap, &Chaos::dead_ap,
+    &Chaos::delayed_ipi, &Chaos::duplicated_ipi, &Chaos::stall,   &Chaos::late_timer,
+};
+
 bool Alive(const Cpu& cpu) {
   return cpu.state != CpuState::kWaitForSipi && cpu.state != CpuState::kInLatency;
 }
@@ -163,17 +168,47 @@ void Machine::MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value) {
   const abi::CpuSlot* const slot = cpu.self->slot;
   const bool counted_on = slot != nullptr && (slot->online | slot->call_requested) != 0;
   if (counted_on || !Strikes(options_.chaos.dead_ap)) return;
-  cpu.harmed = true;
   Hang(cpu);
 }
 
+// The faults end here. What must hold despite them is looked at now; from here on every CPU that
+// does not hang must come online when the guest tries. Where the guest cannot know that only an
+// INIT helps (the CPU halts for good and could not say so: its INIT was lost, or it does not know
+// who it is), the machine's owner sends it.
+void Machine::Settle() {
+  kernel().result->trampoline_lock = trampoline_.locked() ? 1 : 0;
+  if (options_.before_settling) {
+    std::string wrong = options_.before_settling();
+    if (!wrong.empty()) return Violation(std::move(wrong));
+  }
+  Chaos& chaos = options_.chaos;
+  for (Rate Chaos::*const rate : kFaults) chaos.*rate = Rate::kOff;
+  fault_ = {};
+  reinterpret_cast<abi::BootParams*>(memory().base() + abi::kParamsGpa)->fault = {};
+  choosing_ = false;
+  settled_ = true;
+  for (Cpu& cpu : cpus_) {
+    cpu.harmed = cpu.hung;
+    const bool lost = cpu.self == nullptr || cpu.init_lost;
+    if (cpu.state != CpuState::kParked || !lost) continue;
+    Enqueue({cpu.number, apic::DeliveryMode::kInit, {}}, std::max(now_ns_, cpu.last_message_ns));
+  }
+}
+
+// A kick is an INIT and SIPIs, or SIPIs alone. One of them is enough: only where all were lost has
+// the CPU an excuse.
 bool Machine::LosesStartup(uint32_t target, apic::DeliveryMode mode) {
   const bool init = mode == apic::DeliveryMode::kInit;
   if (!init && mode != apic::DeliveryMode::kStartUp) return false;
+  Cpu& cpu = cpus_[target];
+  const uint32_t in_kick = params().knobs.kick.sipi_count;
+  if (init || cpu.startups_of_kick == in_kick) cpu.startups_of_kick = cpu.startups_lost = 0;
+  if (!init) ++cpu.startups_of_kick;
   if (!Strikes(init ? options_.chaos.lost_init : options_.chaos.lost_sipi)) return false;
   ++(init ? stats_.inits_sent : stats_.sipis_sent);
   ++stats_.startup_dropped;
-  if (!init) cpus_[target].harmed = true;
+  if (init && Alive(cpu)) cpu.init_lost = cpu.harmed = true;
+  if (!init && ++cpu.startups_lost == in_kick) cpu.harmed = true;
   Record(static_cast<int32_t>(target), now_ns_,
          init ? abi::TraceEvent::kInitDropped : abi::TraceEvent::kSipiDropped);
   return true;

@@ -12,7 +12,8 @@ enum class Schedule : uint8_t {
   kPriorities,  // each CPU `slowdown` times slower than the one before it in a random order; at
                 // a few random steps the CPU that runs becomes the slowest (after PCT: Burckhardt
                 // et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
-                // ASPLOS 2010)
+                // ASPLOS 2010; but a slower CPU still runs, and there are three ranks: what they
+                // guarantee does not hold here)
   kChosen,      // one CPU at a time, and Options::choices says which (choices.h)
 };
 

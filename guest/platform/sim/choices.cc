@@ -22,8 +22,9 @@ constexpr uint64_t kStepsPerTurn = 4'000;
 
 // Choices begin or end.
 void Machine::TakeMark(uint32_t event_and_target, uint32_t value) {
-  if (!options_.chaos.marked) return;
   if (event_and_target != abi::PackTrace(abi::TraceEvent::kScenario, 0)) return;
+  if (value == abi::kMarkSettle) return Settle();
+  if (!options_.chaos.marked) return;
   if (value == abi::kMarkChoices) choosing_ = true;
   if (value == abi::kMarkNoChoices) choosing_ = false;
 }

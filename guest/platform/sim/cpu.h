@@ -95,9 +95,13 @@ struct Cpu {
 
   // Exploration (chaos.cc).
   bool harmed = false;
-  bool was_late = false;         // the fault that makes its first start late has struck
-  uint64_t slowness = 0;         // ns that each step takes on top
-  uint64_t last_message_ns = 0;  // when the last INIT or SIPI arrived, or will
+  bool hung = false;              // dead until an INIT
+  bool init_lost = false;         // an INIT that was to stop it; the guest cannot know
+  uint32_t startups_of_kick = 0;  // SIPIs sent to it since its last INIT or reminder
+  uint32_t startups_lost = 0;     // of these
+  bool was_late = false;          // the fault that makes its first start late has struck
+  uint64_t slowness = 0;          // ns that each step takes on top
+  uint64_t last_message_ns = 0;   // when the last INIT or SIPI arrived, or will
   uint32_t starts_since_init = 0;
   StoreBuffer stores;
 

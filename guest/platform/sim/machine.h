@@ -3,7 +3,7 @@
 //
 // A CPU's fiber runs ahead of the machine's time by what its instructions cost (Spend), and comes
 // back to it (Sync) before anything that another CPU can see or cause: then every event up to that
-// time has happened. Where nothing is due in between, Sync costs two comparisons and no switch.
+// time has happened. Where nothing is due in between, Sync costs a few comparisons and no switch.
 #pragma once
 
 #include <cstdint>
@@ -120,12 +120,13 @@ class Machine {
   void CheckStore(const void* word, uint64_t value);
   // The CPU is about to trace this: it may die here.
   void MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value);
-  // The CPU has traced this: does a marked part begin or end (choices.cc)?
+  // The CPU has traced this: does a marked part begin or end (choices.cc), do the faults end?
   void TakeMark(uint32_t event_and_target, uint32_t value);
   // True: the store stands in the CPU's buffer.
   bool Buffer(Cpu& cpu, void* word, uint32_t bytes, uint64_t value, bool fenced);
   void DrainStores(Cpu& cpu, size_t leave);
   bool chaotic() const { return options_.chaos.on; }
+  bool settled() const { return settled_; }
 
   void Record(int32_t cpu, uint64_t ns, abi::TraceEvent event, uint32_t value = 0);
   // The CPU's ring is full: keeps the record, as long as there are spare ones.
@@ -224,6 +225,7 @@ class Machine {
   bool Strikes(Rate rate);
   void CheckStart(Cpu& cpu);
   void CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr);
+  void Settle();
   bool LosesStartup(uint32_t target, apic::DeliveryMode mode);
   uint64_t ArrivalNs(Cpu& target, apic::DeliveryMode mode, uint64_t planned_ns);
 
@@ -242,6 +244,7 @@ class Machine {
   std::vector<Cpu*> ready_;  // by number
   std::vector<ChoicePoint> choice_points_;
   bool choosing_ = false;
+  bool settled_ = false;
   const void* touched_ = nullptr;  // the word that the CPU which comes to a step will access there
   uint32_t preemptions_ = 0;
   uint64_t turn_steps_ = 0;

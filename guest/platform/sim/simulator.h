@@ -59,6 +59,9 @@ struct Options {
   std::vector<std::byte> boot_params;  // abi::BootParams blob, for abi::kParamsGpa
   std::function<void(const char* text, size_t bytes)> serial;  // the guest's output; may be null
   std::function<bool()> stop;  // asked now and then: shall the run end; may be null
+  // Asked once, when the guest comes to abi::kMarkSettle and exploration's faults are about to end:
+  // what is wrong with the run so far; empty: nothing. May be null.
+  std::function<std::string()> before_settling;
 };
 
 enum class EndKind : uint8_t {
@@ -136,7 +139,8 @@ class Simulator {
   // With Schedule::kChosen: where the run could have gone another way, in order.
   std::span<const ChoicePoint> choice_points() const;
   uint64_t now_ns() const;  // virtual time at the end
-  // A fault that a CPU may well be lost by was injected into it.
+  // A fault that a CPU may well be lost by was injected into it. Once the faults have ended
+  // (abi::kMarkSettle): it hangs, and nobody can help it.
   bool Harmed(CpuNumber cpu) const;
   std::string Doing(CpuNumber cpu) const;  // "halted, IF=1", "waiting for SIPI" ...
 

@@ -32,6 +32,8 @@ void Machine::TakeInit(Cpu& cpu) {
   Record(track, now_ns_, TraceEvent::kInitDelivered);
   ++stats_.inits_taken;
   cpu.starts_since_init = 0;
+  cpu.hung = false;
+  cpu.init_lost = false;
   // Whatever it did, it does no more.
   Unlink(cpu);
   if (chaotic()) DrainStores(cpu, 0);

@@ -19,7 +19,9 @@ uint32_t FindCpu(const abi::BootParams& params, uint32_t apic_id) {
 
 // What CPUID shows: leaf 0BH EDX, or leaf 1 EBX[31:24].
 uint32_t ShownId(const Cpu& cpu, abi::ApIdSource source) {
-  const uint32_t shown = cpu.place.shown_apic_id.value_or(cpu.place.apic_id).value;
+  // Firmware that lies is a fault, and those end.
+  const bool lies = cpu.place.shown_apic_id && !cpu.machine.settled();
+  const uint32_t shown = (lies ? *cpu.place.shown_apic_id : cpu.place.apic_id).value;
   return source == abi::ApIdSource::kCpuid1 ? shown & 0xff : shown;
 }
 
@@ -48,6 +50,7 @@ void Trampoline::Prepare(const abi::BootParams& params) {
   params_ = &params;
   locked_ = false;
   last_ = abi::kNoCpu;
+  holder_ = nullptr;
 }
 
 void Trampoline::Remove(Cpu& cpu) { std::erase(waiters_, &cpu); }
@@ -133,7 +136,14 @@ void Trampoline::Run(Cpu& cpu, Vector startup) {
   Kernel& kernel = machine.kernel();
   machine.Spend(cpu, machine.costs().trampoline_entry_ns);
   const bool locks = params.knobs.trampoline_lock != 0;
-  if (locks) Acquire(cpu);
+  if (locks) {
+    Acquire(cpu);
+    if (holder_ != nullptr && machine.chaotic()) {
+      machine.Violation("CPUs " + std::to_string(holder_->number) + " and " +
+                        std::to_string(cpu.number) + " hold the trampoline's lock at once");
+    }
+    holder_ = &cpu;
+  }
   machine.Spend(cpu, machine.costs().trampoline_locked_ns);
   uint32_t unknown_id = 0;
   const uint32_t number = Identify(cpu, params, &unknown_id);
@@ -143,7 +153,10 @@ void Trampoline::Run(Cpu& cpu, Vector startup) {
   } else {
     kernel.result->trampoline_holder = number;
   }
-  if (locks) Release(cpu);
+  if (locks) {
+    holder_ = nullptr;
+    Release(cpu);
+  }
   if (number == abi::kNoCpu) machine.Park(cpu);
   cpu.self = &kernel.percpu(CpuNumber(number));
   if (machine.chaotic()) machine.CheckStack(cpu);

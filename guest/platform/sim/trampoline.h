@@ -47,6 +47,7 @@ class Trampoline {
   const abi::BootParams* params_ = nullptr;
   bool locked_ = false;
   uint32_t last_ = abi::kNoCpu;  // who had the lock's line last
+  const Cpu* holder_ = nullptr;  // between lock and unlock
   std::vector<Cpu*> waiters_;
 };
 
