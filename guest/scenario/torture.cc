@@ -129,6 +129,9 @@ void RandomMove(Actor& self) {
 void RunTorture(Kernel& kernel) {
   using namespace torture;  // NOLINT: the names of this scenario
   Torture& torture = Make(kernel);
+  // Writer, order checker and who takes CPUs off sleep most of the time, and come before readers,
+  // as in rcutorture (whose readers are nice): however many there are, there is something to read.
+  // Fake writers, barriers and floods are readers' equals, and are preempted.
   SpawnReaders(torture);
   SpawnWriter(torture);
   SpawnFakeWriters(torture);

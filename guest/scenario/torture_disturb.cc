@@ -72,7 +72,7 @@ void SpawnOnOff(Torture& torture) {
   auto& actor = MakeActor<OnOffer>(torture, kStream, OnOff);
   actor.cpus = AllocateArray<uint32_t>(*torture.kernel, crew.cpus() - 1);
   for (uint32_t i = 1; i < crew.cpus(); ++i) actor.cpus[actor.left++] = crew.cpu(i);
-  torture.crew->Spawn(actor, {.name = "torture_onoff"});
+  torture.crew->Spawn(actor, {.name = "torture_onoff", .priority = Priority::kFifo});
 }
 
 void SpawnPreempter(Torture& torture) {

@@ -49,7 +49,8 @@ void CheckOrder(CrewMember& member) {
 
 void SpawnOrderChecker(Torture& torture) {
   constexpr uint32_t kStream = 0x20000;
-  torture.crew->Spawn(MakeActor(torture, kStream, CheckOrder), {.name = "torture_order"});
+  torture.crew->Spawn(MakeActor(torture, kStream, CheckOrder),
+                      {.name = "torture_order", .priority = Priority::kFifo});
 }
 
 }  // namespace sipi::torture

@@ -87,7 +87,8 @@ void Write(CrewMember& member) {
 
 void SpawnWriter(Torture& torture) {
   constexpr uint32_t kStream = 0x10000;
-  torture.crew->Spawn(MakeActor<Writer>(torture, kStream, Write), {.name = "torture_writer"});
+  torture.crew->Spawn(MakeActor<Writer>(torture, kStream, Write),
+                      {.name = "torture_writer", .priority = Priority::kFifo});
 }
 
 }  // namespace sipi::torture
