@@ -68,6 +68,7 @@ void TraceTimeout(Kernel& kernel, CpuNumber cpu) {
 }
 
 bool IsDead(uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); }
+bool IsSet(uint32_t word) { return word != 0; }
 
 // It looks when it is idle: lets it come there, and wakes it.
 Error CancelOnline(PerCpu& self, CpuNumber cpu) {
@@ -369,9 +370,7 @@ void RetryFailedCpus(PerCpu& self) {
       (void)ControlWait(self, SyncWord(kernel, cpu), IsDead, late);
     // A broadcast has started it too, though it was not kicked.
     if (SyncStateOf(kernel, cpu) == SyncState::kDead && broadcast)
-      (void)ControlWait(
-          self, platform::AtomicRef<uint32_t>(kernel.slot(cpu).parked),
-          [](uint32_t parked) { return parked != 0; }, late);
+      (void)ControlWait(self, platform::AtomicRef<uint32_t>(kernel.slot(cpu).parked), IsSet, late);
     any = ops.Retry(cpu) || any;
   }
   if (any && kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
@@ -390,9 +389,8 @@ void LetHostBringUp(PerCpu& self) {
   }
   platform::Doorbell(abi::Doorbell::kReady);
   // The VMM's own bound on every handshake makes sure that it comes to an end.
-  ControlWait(
-      self, platform::AtomicRef<uint32_t>(kernel.result->host_sequence_done),
-      [](uint32_t done) { return done != 0; }, platform::NoDeadline());
+  ControlWait(self, platform::AtomicRef<uint32_t>(kernel.result->host_sequence_done), IsSet,
+              platform::NoDeadline());
   UndoWhatFailed(self);
   if (kernel.knobs().cache_setup == abi::CacheSetup::kRendezvous)
     CallAll(self, CallFunction::kCacheSetup);

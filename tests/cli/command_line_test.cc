@@ -153,7 +153,8 @@ TEST(CommandLine, ExhaustiveExplorationIsForTwoOrThreeCpus) {
   EXPECT_EQ(given.exhaustive->store_buffer, std::vector<bool>{true});
   EXPECT_EQ(*given.exhaustive->replay, (ChoiceList{0, 0, 0, 1}));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--cpus=4"}), "--cpus: 4 CPUs have too many"));
-  EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--fault=hang@1"}), "--fault: this one ends"));
+  EXPECT_TRUE(
+      Contains(ErrorOf({"explore", mode, "--fault=hang@1"}), "--fault: exploring takes those"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--shard=1/2"}), "--shard"));
   EXPECT_TRUE(Contains(ErrorOf({"explore", mode, "--save=x"}), "--save"));
   EXPECT_EQ(Parse({"explore", "--replay=case.json"}).explore.replay_file, "case.json");

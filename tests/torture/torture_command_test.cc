@@ -20,7 +20,7 @@ void ExpectSuccess(const std::string& cpus, const std::string& flavour) {
            {.timeout_s = 600});
   EXPECT_EQ(finished.status, 0) << finished.out << finished.err;
   EXPECT_TRUE(finished.out.ends_with("--- End of test: SUCCESS\n")) << finished.out;
-  EXPECT_EQ(finished.out.find("stall"), std::string::npos) << finished.out;
+  EXPECT_EQ(finished.out.find("has stalled"), std::string::npos) << finished.out;
   const std::string text = ReadWholeFile(path);
   ASSERT_TRUE(json::accept(text));
   const json file = json::parse(text);

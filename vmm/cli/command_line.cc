@@ -129,6 +129,13 @@ absl::StatusOr<CompareOptions> CheckCompare(const RawCompare& raw) {
   return options;
 }
 
+const CLI::App* Subcommand(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
+    if (verb->get_name() == word) return verb;
+  }
+  return nullptr;
+}
+
 // The option of any command that `word` names, without its value; null if none has it.
 const CLI::Option* FindOption(const CLI::App& app, const std::string& word) {
   for (const CLI::App* verb : app.get_subcommands(nullptr)) {
@@ -147,14 +154,18 @@ absl::StatusOr<std::vector<std::string>> WithEmptyValues(const Parser& p,
   constexpr char kMayBeEmpty[] = "--append";
   std::vector<std::string> words;
   bool is_value = false;  // of the word before, written with a space
+  const CLI::App* verb = &p.app;
   for (const std::string& word : args) {
+    const CLI::App* next = is_value ? nullptr : Subcommand(*verb, word);
+    if (next != nullptr) verb = next;
     if (is_value && word.empty() && words.back() != kMayBeEmpty) {
       return FlagError(words.back(), "its value is empty; give one, or leave the flag out");
     }
     const bool empty = !is_value && word.size() > 3 && word.rfind("--", 0) == 0 &&
                        word.find('=') == word.size() - 1;
     const std::string name = empty ? word.substr(0, word.size() - 1) : word;
-    const CLI::Option* option = is_value ? nullptr : FindOption(p.app, name);
+    const CLI::Option* option = is_value ? nullptr : verb->get_option_no_throw(name);
+    if (option == nullptr && !is_value) option = FindOption(p.app, name);
     is_value = !empty && option != nullptr && option->get_expected_min() > 0;
     if (!empty || option == nullptr) {  // CLI11 tells of a flag that nobody knows
       words.push_back(word);

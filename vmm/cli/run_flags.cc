@@ -287,9 +287,7 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
   if (!flags.fault.empty()) {
     ASSIGN_OR_RETURN(config.fault, ParseFault(flags.fault, config.cpus));
     if (config.fault.kind == abi::Fault::kTscAhead && config.machine == MachineKind::kKvm) {
-      return FlagError("--fault",
-                       "tsc-ahead: KVM keeps the vCPUs' TSCs together; use it with "
-                       "--machine=sim, or another fault");
+      return FlagError("--fault", "tsc-ahead: KVM keeps the TSCs together; give --machine=sim");
     }
   }
   if (!flags.firmware_lies.empty()) {
