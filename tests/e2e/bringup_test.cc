@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "tests/e2e/command.h"
@@ -65,9 +66,9 @@ std::vector<const char*> KnobStrategies() {
   if (!WholeMatrix()) return {"kick", "full"};
   return {"serial", "kick", "kick+wait", "primary-first", "full", "broadcast", "tree"};
 }
-std::vector<const char*> KnobCpus() {
-  if (!WholeMatrix()) return {"3", "64"};
-  return {"2", "3", "64", "255"};
+std::vector<const char*> KnobCpus(std::string_view strategy) {
+  if (WholeMatrix()) return {"2", "3", "64", "255"};
+  return {strategy == "full" ? "64" : "3"};
 }
 
 class EveryKnob : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
@@ -76,7 +77,7 @@ TEST_P(EveryKnob, BringsAllOnline) {
   SKIP_WITHOUT_KVM();
   const auto [knob, irqchip] = GetParam();
   for (const char* strategy : KnobStrategies()) {
-    for (const char* cpus : KnobCpus()) {
+    for (const char* cpus : KnobCpus(strategy)) {
       const RunResult run = SipiRun({std::string("--cpus=") + cpus, Topology(cpus),
                                      std::string("--strategy=") + strategy,
                                      std::string("--irqchip=") + irqchip, knob});

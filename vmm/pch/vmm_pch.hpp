@@ -1,6 +1,6 @@
 // Compiled once for each of the VMM's larger libraries: these headers are most of what their files
-// cost to compile. A file still includes what it uses. Precompiled as a main file, where g++ takes
-// no pragma once; nothing includes it twice.
+// cost to compile. A file still includes what it uses: .ci/run's clang-tidy does without.
+// Precompiled as a main file, where g++ takes no pragma once; nothing includes it twice.
 #include <algorithm>
 #include <array>
 #include <atomic>
