@@ -8,6 +8,7 @@
 #include "guest/abi/scenario_results.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/platform/sim/kernel_program.h"
+#include "tests/support/sanitized.h"
 
 namespace sipi {
 namespace {
@@ -15,17 +16,7 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 
 // Under sanitizers every fourth seed, which still goes round all kinds of schedules (ChaosOf).
-#if defined(__SANITIZE_ADDRESS__)
-constexpr uint64_t kSeedStep = 4;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr uint64_t kSeedStep = 4;
-#else
-constexpr uint64_t kSeedStep = 1;
-#endif
-#else
-constexpr uint64_t kSeedStep = 1;
-#endif
+constexpr uint64_t kSeedStep = kSanitized ? 4 : 1;
 
 uint64_t RoundUp(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 

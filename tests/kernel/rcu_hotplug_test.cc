@@ -264,14 +264,7 @@ TEST(RcuHotplug, ReadersUpdatesAndCallbacksWhileCpusGoAndCome) {
       torture.done.Wait();
       EXPECT_EQ(torture.too_short.Load(std::memory_order_relaxed), 0u);
     };
-    for (uint64_t seed = 1; seed <= 12; ++seed) {
-      options.seed = seed;
-      options.chaos = ChaosOf(seed);
-      SCOPED_TRACE("seed " + std::to_string(seed));
-      KernelMachine machine(options);
-      machine.Run(body);
-      if (HasFailure()) return;
-    }
+    ForSeeds(12, options, body);
   }
 }
 
