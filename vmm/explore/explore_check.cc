@@ -177,7 +177,7 @@ std::string CheckConverged(const Remains& remains) {
     if (slot.cpuhp_state != static_cast<uint32_t>(abi::CpuhpState::kOnline)) {
       return absl::StrCat(name, " is online in state ", slot.cpuhp_state);
     }
-    const std::string wrong = cpu != 0 ? CheckSteps(remains, cpu) : "";
+    std::string wrong = cpu != 0 ? CheckSteps(remains, cpu) : "";
     if (!wrong.empty()) return wrong;
   }
   if (remains.result().trampoline_lock != 0) {
