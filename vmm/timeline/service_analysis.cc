@@ -223,7 +223,7 @@ ScaleResult ScaleMeasurements(const RunRecord& record, bool expedited) {
     }
   }
   if (ended < writers.size()) result.end_ns.reset();
-  if (result.served_by == std::array<bool, 2>()) result.served_by[expedited ? 1 : 0] = true;
+  if (!result.served_by[0] && !result.served_by[1]) result.served_by[expedited ? 1 : 0] = true;
   if (!result.begin_ns.has_value()) return result;
   const int64_t until = result.end_ns.value_or(INT64_MAX);
   for (size_t kind = 0; kind < ends.size(); ++kind) {
