@@ -83,13 +83,6 @@ TEST(Refusals, OfANumberThatItsScenarioDoesNotHave) {
   EXPECT_EQ(ErrorOf({"run", "--scenario=print", "--scenario-value=9"}), "");
 }
 
-TEST(Refusals, OfACalibrationThatThePmTimerCannotMeasure) {
-  EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000000"}), "");
-  EXPECT_TRUE(Begins(ErrorOf({"run", "--calibration-us=4000001"}), "--calibration-us: "));
-  EXPECT_TRUE(Contains(ErrorOf({"run", "--calibration-us=4000001"}), "--clock=known"));
-  EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000001", "--clock=known"}), "");
-}
-
 TEST(Refusals, OfTheMachinesShapeNameTheFlag) {
   EXPECT_TRUE(Begins(ErrorOf({"run", "--topology=scokets=2"}), "--topology: 'scokets=2' is not"));
   EXPECT_TRUE(Begins(ErrorOf({"run", "--topology=cores=3", "--cpus=4"}), "--topology: "));
@@ -102,6 +95,16 @@ TEST(Refusals, OfTheMachinesShapeNameTheFlag) {
   EXPECT_TRUE(Begins(ErrorOf({"run", "--apic-ids=0,0"}), "--apic-ids: 0 stands twice"));
   EXPECT_TRUE(Begins(ErrorOf({"run", "--apic-ids=0,4096"}), "--apic-ids: "));
   EXPECT_TRUE(Begins(ErrorOf({"run", "--apic=xapic", "--cpus=256"}), "--apic: the highest"));
+}
+
+TEST(Refusals, AFaultThatWouldBeDropped) {
+  for (const char* command : {"run", "explore"}) {
+    EXPECT_TRUE(Begins(ErrorOf({command, "--fault=no-start@1", "--fault=late@2:5"}),
+                       "--fault: stands twice"));
+  }
+  EXPECT_EQ(ErrorOf({"run", "--cpus=2", "--cpus=4"}), "") << "others can be overridden";
+  EXPECT_TRUE(
+      Begins(ErrorOf({"run", "--cpus=1", "--firmware-lies=1"}), "--firmware-lies: needs an AP"));
 }
 
 // The guest's reference clock comes round in less time than such a window takes.

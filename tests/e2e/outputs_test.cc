@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "tests/e2e/command.h"
+#include "tests/support/sanitized.h"
 
 namespace sipi::e2e {
 namespace {
 
 using nlohmann::json;
-
-// Whether the build has sanitizers: their shadow memory needs terabytes of addresses.
-constexpr bool kSanitized = SIPI_SANITIZED;
 
 std::string FileWith(const std::string& name, const std::string& text) {
   const std::string path = TempPath(name);
@@ -37,7 +35,7 @@ How WithAddressSpace(rlim_t bytes) {
 }
 
 TEST(Limits, ExploringWithMoreJobsThanTheHostHasRoomForSaysSo) {
-  if (kSanitized) GTEST_SKIP() << "no limit of address space under sanitizers";
+  if (kShadowed) GTEST_SKIP() << "no limit of address space under sanitizers";
   for (const char* schedule : {"--schedule=random", "--schedule=exhaustive"}) {
     for (const char* jobs : {"--jobs=1024", "--jobs=64", "--jobs=4"}) {
       const Finished f = Sipi({"explore", schedule, "--schedules=3000", jobs, "--quiet"},
@@ -50,7 +48,7 @@ TEST(Limits, ExploringWithMoreJobsThanTheHostHasRoomForSaysSo) {
 }
 
 TEST(Limits, TheStateIsWrittenWhereNoThreadCanBeMade) {
-  if (kSanitized) GTEST_SKIP() << "no limit of address space under sanitizers";
+  if (kShadowed) GTEST_SKIP() << "no limit of address space under sanitizers";
   const std::string state = TempPath("state.json");
   const Finished f =
       Sipi({"explore", "--schedules=5000", "--jobs=1024", "--quiet", "--state=" + state},
@@ -137,6 +135,16 @@ TEST(Outputs, DoNotShareAFile) {
     EXPECT_EQ(f.status, 2) << command[0] << f.err;
     EXPECT_TRUE(Mentions(f, "both name " + file)) << command[0] << f.err;
     EXPECT_EQ(ReadWholeFile(file), "kept") << command[0];
+  }
+}
+
+// What the guest said is output too.
+TEST(Outputs, SerialOutputThatCannotBeWrittenIsAFailureAndSaidInQuiet) {
+  for (const char* command : {"run", "compare"}) {
+    const Finished f = Sipi({command, "--machine=sim", "--cpus=2", "--scenario=print", "--quiet",
+                             "--scenario-value=1000", "--serial=/dev/full"});
+    EXPECT_EQ(f.status, 1) << command << f.err;
+    EXPECT_TRUE(Mentions(f, "dropped (No space left on device); give --serial another")) << f.err;
   }
 }
 

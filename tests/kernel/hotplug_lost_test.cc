@@ -57,11 +57,6 @@ struct Hold {
   Completion over;
 };
 
-bool SpinForIt(platform::Atomic<uint32_t>& word) {
-  const auto set = [](uint32_t value) { return value != 0; };
-  return platform::SpinUntil(word.Ref(), set, platform::DeadlineInUs(5'000'000));
-}
-
 // On CPU 1: keeps the lock that a CPU takes to say that it is dead.
 void HoldItsLock(void* argument) {
   auto& hold = *static_cast<Hold*>(argument);

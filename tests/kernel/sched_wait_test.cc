@@ -140,11 +140,6 @@ struct Race {
   Completion done;
 };
 
-bool SpinForIt(platform::Atomic<uint32_t>& word) {
-  const auto set = [](uint32_t value) { return value != 0; };
-  return platform::SpinUntil(word.Ref(), set, platform::DeadlineInUs(1'000'000));
-}
-
 void WaitWithoutDeadline(void* argument) {
   auto& race = *static_cast<Race*>(argument);
   EXPECT_TRUE(SpinForIt(race.timed_queued));

@@ -25,9 +25,19 @@ TEST(ExitStatus, IsTheDocumentedNumberForEachOutcome) {
   EXPECT_EQ(StatusOf(Outcome::kInterrupted, SIGTERM), 143);
 }
 
+TEST(ExitStatus, OfACompleteRunWhoseOutputCouldNotBeWrittenIsOne) {
+  RunRecord record;
+  record.serial_failed = true;
+  record.outcome = Outcome::kComplete;
+  EXPECT_EQ(ExitStatus(record), 1);
+  record.outcome = Outcome::kPartial;
+  EXPECT_EQ(ExitStatus(record), 3);
+}
+
 TEST(ExitStatus, OfAPayloadThatEndedIsItsOwn) {
   RunRecord record;
   record.outcome = Outcome::kGuestExit;
+  record.serial_failed = true;
   for (const int status : {1, 3, 77, 127, 255}) {
     record.payload =
         PayloadResult{.file = "x", .kind = "PVH", .exit_status = static_cast<uint8_t>(status)};

@@ -150,7 +150,9 @@ TEST(LateAp, ACpuThatDoesNotComeBackDoesNotEndTheHotplugScenario) {
   EXPECT_TRUE(record.cpus[2].online);
   uint32_t others = 0;
   for (const Event& event : record.events) {
-    others += event.name == TraceEvent::kHotplugEnd && event.target != 1 ? 1u : 0u;
+    if (event.name != TraceEvent::kHotplugEnd || event.target == 1) continue;
+    EXPECT_EQ(event.value, 0u) << event.target;
+    ++others;
   }
   EXPECT_EQ(others, 8u);
 }

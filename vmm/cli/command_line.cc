@@ -189,6 +189,12 @@ absl::Status FromCli11(const CLI::ParseError& error) {
 
 absl::StatusOr<CommandLine> Check(const Parser& p, CpuLimits (*limits)(const std::string&)) {
   ASSIGN_OR_RETURN(const CLI::App* verb, ChosenVerb(p));
+  // Of most flags the last one counts, so that a script's can be overridden. This one reads as if
+  // each did.
+  const CLI::Option* const fault = verb->get_option_no_throw("--fault");
+  if (fault != nullptr && fault->count() > 1) {
+    return FlagError("--fault", "stands twice, and a run has one fault; leave one out");
+  }
   CommandLine line;
   line.flags = p.flags;
   line.verb = Verb::kDoctor;

@@ -26,9 +26,8 @@ void AddBenchVerb(Parser& p) {
   p.bench = AddVerb(p, "bench", "Hold the simulator against figures that others have published",
                     "  sipi bench published");
   p.bench->add_option("what", p.bench_what, "published")->group("This command");
-  p.bench->add_option("--runs", p.bench_runs, "seeds per row (default 5)")
-      ->type_name("N")
-      ->group("This command");
+  AddCommandFlag(*p.bench, "--runs", p.bench_runs, "N", "seeds per row (default 5)");
+  AddCommandFlag(*p.bench, "--json", p.flags.json, "FILE|-", "write sipi.published/1 there");
 }
 
 constexpr RcuVerb kRcuVerbs[] = {

@@ -17,7 +17,7 @@ int RcuRefCommand(const CommandLine& line);
 int RcuCallRcuCommand(const CommandLine& line);
 int RcuTortureCommand(const CommandLine& line);
 int ParamsCommand(const CommandLine& line);
-int PublishedCommand(uint32_t runs);
+int PublishedCommand(const CommandLine& line);
 int ExhaustiveCommand(const ExhaustiveFlags& flags, bool quiet);
 int ExploreCommand(const ExploreFlags& flags);
 int DoctorCommand(const std::string& kvm_device);

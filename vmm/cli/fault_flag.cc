@@ -16,6 +16,7 @@ using abi::CpuhpState;
 using abi::Fault;
 
 constexpr char kFlag[] = "--fault";
+constexpr char kNeedsAp[] = "needs an AP; give --cpus=2 or more";
 
 const Choices<Fault>& FaultChoices() {
   static const Choices<Fault> choices = {{"no-start", Fault::kNoStart},
@@ -117,7 +118,7 @@ absl::StatusOr<abi::FaultSpec> ParseFault(const std::string& text, uint32_t cpus
   const size_t colon = rest.find(':');
   const uint32_t least = NeedsAp(fault.kind) ? 1 : 0;
   if (cpus <= least) {
-    return FlagError(kFlag, absl::StrCat(kind, " needs an AP; give --cpus=2 or more"));
+    return FlagError(kFlag, absl::StrCat(kind, " ", kNeedsAp));
   }
   ASSIGN_OR_RETURN(const uint64_t cpu, ParseNumber(absl::StrCat(kFlag, "=", kind, "@CPU"),
                                                    rest.substr(0, colon), least, cpus - 1));
@@ -129,6 +130,12 @@ absl::StatusOr<abi::FaultSpec> ParseFault(const std::string& text, uint32_t cpus
                                          ValueOf(fault.kind)));
   }
   return fault;
+}
+
+absl::StatusOr<std::vector<uint32_t>> ParseFirmwareLies(const std::string& text, uint32_t cpus) {
+  constexpr char kLiesFlag[] = "--firmware-lies";
+  if (cpus < 2) return FlagError(kLiesFlag, kNeedsAp);
+  return ParseNumberList(kLiesFlag, text, 1, cpus - 1);
 }
 
 }  // namespace sipi

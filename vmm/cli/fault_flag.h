@@ -17,4 +17,7 @@ std::vector<std::string> FaultNames();
 // need an AP (CPU 1 or higher). Errors: InvalidArgument naming the flag and the remedy.
 absl::StatusOr<abi::FaultSpec> ParseFault(const std::string& text, uint32_t cpus);
 
+// --firmware-lies=CPU[,CPU]: APs, each once. Errors likewise.
+absl::StatusOr<std::vector<uint32_t>> ParseFirmwareLies(const std::string& text, uint32_t cpus);
+
 }  // namespace sipi

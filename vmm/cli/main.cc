@@ -23,7 +23,7 @@ int Dispatch(const sipi::CommandLine& line) {
     case sipi::Verb::kDoctor:
       return sipi::DoctorCommand(line.flags.kvm_device);
     case sipi::Verb::kPublished:
-      return sipi::PublishedCommand(line.published_runs);
+      return sipi::PublishedCommand(line);
     case sipi::Verb::kExplore:
       return sipi::ExploreCommand(line.explore);
     case sipi::Verb::kSmt:

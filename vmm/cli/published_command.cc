@@ -1,5 +1,4 @@
 // `sipi bench published`: each published row beside what the simulator makes of its profile.
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -7,18 +6,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "vmm/base/exit_codes.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/cli/commands.h"
 #include "vmm/cli/kvm_access.h"
 #include "vmm/cli/messages.h"
+#include "vmm/cli/outputs.h"
 #include "vmm/cli/process_setup.h"
+#include "vmm/cli/progress.h"
+#include "vmm/cli/published_report.h"
 #include "vmm/cli/published_rows.h"
 #include "vmm/cli/published_smt.h"
 #include "vmm/cli/run_flags.h"
 #include "vmm/machine/run.h"
-#include "vmm/report/table.h"
 #include "vmm/timeline/analysis.h"
 #include "vmm/timeline/statistics.h"
 
@@ -49,68 +49,59 @@ absl::StatusOr<int64_t> Simulate(const PublishedRow& row, uint32_t runs, StopReq
   return Summarize(std::move(times))->median;
 }
 
-std::string ErrorPercent(int64_t simulated_ns, int64_t published_ns) {
-  return absl::StrFormat("%+.1f", static_cast<double>(simulated_ns - published_ns) * 100 /
-                                      static_cast<double>(published_ns));
-}
-
-absl::StatusOr<std::string> SmtRows(StopRequest& stop) {
-  TextTable table({{"profile", Align::kLeft},
-                   {"SMT", Align::kLeft},
-                   {"grace periods", Align::kLeft},
-                   {"published s"},
-                   {"simulated s"},
-                   {"error %"},
-                   {"", Align::kLeft}});
-  std::map<std::string, SmtTimes> by_profile;
-  for (const PublishedSmtRow& row : kPublishedSmtRows) {
-    if (!by_profile.contains(row.profile)) {
-      ASSIGN_OR_RETURN(by_profile[row.profile], SimulateSmt(row.profile, stop));
-    }
-    const int64_t simulated_ns = by_profile[row.profile].at({row.off, row.expedited});
-    table.AddRow({row.profile, row.off ? "off" : "on", row.expedited ? "expedited" : "normal",
-                  absl::StrFormat("%.1f", static_cast<double>(row.published_ns) / 1e9),
-                  absl::StrFormat("%.1f", static_cast<double>(simulated_ns) / 1e9),
-                  ErrorPercent(simulated_ns, row.published_ns),
-                  row.fitted ? "fitted" : "predicted"});
+// The rows in order; says on the terminal which one it is at.
+class Published {
+ public:
+  Published(uint32_t runs, StopRequest& stop) : stop_(stop), progress_(2, true) {
+    results_.runs = runs;
   }
-  return table.Render();
-}
+
+  absl::Status Run() {
+    for (const PublishedRow& row : kPublishedRows) {
+      progress_.Show(absl::StrCat(row.profile, ", ", row.strategy));
+      ASSIGN_OR_RETURN(const int64_t simulated_ns, Simulate(row, results_.runs, stop_));
+      results_.bring_up.push_back(
+          {row.profile, row.strategy, "", row.published_ns, simulated_ns, row.fitted});
+    }
+    std::map<std::string, SmtTimes> by_profile;
+    for (const PublishedSmtRow& row : kPublishedSmtRows) {
+      progress_.Show(absl::StrCat(row.profile, ", SMT off and on"));
+      if (!by_profile.contains(row.profile)) {
+        ASSIGN_OR_RETURN(by_profile[row.profile], SimulateSmt(row.profile, stop_));
+      }
+      results_.smt.push_back({row.profile, row.off ? "off" : "on",
+                              row.expedited ? "expedited" : "normal", row.published_ns,
+                              by_profile[row.profile].at({row.off, row.expedited}), row.fitted});
+    }
+    progress_.Clear();
+    return absl::OkStatus();
+  }
+
+  const PublishedResults& results() const { return results_; }
+
+ private:
+  StopRequest& stop_;
+  ProgressLine progress_;
+  PublishedResults results_;
+};
 
 }  // namespace
 
-int PublishedCommand(uint32_t runs) {
+int PublishedCommand(const CommandLine& line) {
+  const RawFlags& flags = line.flags;
+  if (!OutputsWritable(flags)) return static_cast<int>(ExitCode::kUsage);
   StopRequest stop;
   const SignalsStop signals(stop);
-  TextTable table({{"profile", Align::kLeft},
-                   {"strategy", Align::kLeft},
-                   {"published ms"},
-                   {"simulated ms"},
-                   {"error %"},
-                   {"", Align::kLeft}});
-  for (const PublishedRow& row : kPublishedRows) {
-    const absl::StatusOr<int64_t> simulated = Simulate(row, runs, stop);
-    if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
-    if (!simulated.ok()) {
-      Say(simulated.status());
-      return static_cast<int>(ExitCodeOf(simulated.status()));
-    }
-    table.AddRow({row.profile, row.strategy, absl::StrCat(row.published_ns / kPublishedMs),
-                  Milliseconds(*simulated), ErrorPercent(*simulated, row.published_ns),
-                  row.fitted ? "fitted" : "predicted"});
-  }
-  const absl::StatusOr<std::string> smt = SmtRows(stop);
+  Published published(line.published_runs, stop);
+  const absl::Status ran = published.Run();
   if (stop.signal() != 0) return static_cast<int>(ExitCode::kSignalBase) + stop.signal();
-  if (!smt.ok()) {
-    Say(smt.status());
-    return static_cast<int>(ExitCodeOf(smt.status()));
+  if (!ran.ok()) {
+    Say(ran);
+    return static_cast<int>(ExitCodeOf(ran));
   }
-  const bool printed = Print(absl::StrCat(
-      "Published bring-up times, and the simulator with the profile of that machine; medians of ",
-      runs,
-      " seeds.\nFitted: the profile's figures were taken from this row (docs/profiles.md).\n\n",
-      table.Render(), "\nSMT switched, a core's threads being eight:\n\n", *smt));
-  return static_cast<int>(printed ? ExitCode::kOk : ExitCode::kError);
+  bool ok = flags.json == "-" || Print(PublishedText(published.results()));
+  ok &= WriteOutput(flags.json, PublishedJson(published.results()), "--json");
+  return static_cast<int>(ok ? ExitCode::kOk : ExitCode::kError);
 }
 
 }  // namespace sipi

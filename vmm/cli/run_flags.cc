@@ -291,8 +291,7 @@ absl::Status SetScenario(const RawFlags& flags, RunConfig& config) {
     }
   }
   if (!flags.firmware_lies.empty()) {
-    ASSIGN_OR_RETURN(config.firmware_lies,
-                     ParseNumberList("--firmware-lies", flags.firmware_lies, 1, config.cpus - 1));
+    ASSIGN_OR_RETURN(config.firmware_lies, ParseFirmwareLies(flags.firmware_lies, config.cpus));
   }
   config.time_limit_ms = config.machine == MachineKind::kSim ? kBringUpTimeLimit.simulated_ms
                                                              : kBringUpTimeLimit.kvm_ms;

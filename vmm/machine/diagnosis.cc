@@ -1,6 +1,7 @@
 #include "vmm/machine/diagnosis.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -145,6 +146,15 @@ std::string Diagnose(const RunEnd& end, const abi::ResultPage& result, int64_t t
       break;
   }
   return end.kind == EndKind::kGuestExit ? GuestExitText(end, result) : end.text;
+}
+
+void AddSerial(const OutputSummary& serial, RunRecord& record) {
+  std::string dropped = DescribeDropped(serial);
+  if (dropped.empty()) return;
+  record.serial_failed = serial.error != 0 && serial.error != EPIPE;
+  if (!record.serial_failed) return record.notes.push_back(std::move(dropped));
+  absl::StrAppend(&dropped, "; give --serial another place, or none");
+  absl::StrAppend(&record.diagnosis, record.diagnosis.empty() ? "" : "; ", dropped);
 }
 
 void AddNotes(const abi::ResultPage& result, RunRecord& record) {

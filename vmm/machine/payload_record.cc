@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "vmm/device/debug_exit.h"
 #include "vmm/machine/config_check.h"
+#include "vmm/machine/diagnosis.h"
 
 namespace sipi {
 namespace {
@@ -114,9 +115,7 @@ RunRecord BuildPayloadRecord(const RunConfig& config, PayloadKind kind, const Ru
   }
   AddCpus(config, machine, record);
   record.diagnosis = Diagnose(end, config.time_limit_ms, record);
-  if (std::string dropped = DescribeDropped(machine.serial_summary()); !dropped.empty()) {
-    record.notes.push_back(std::move(dropped));
-  }
+  AddSerial(machine.serial_summary(), record);
   return record;
 }
 

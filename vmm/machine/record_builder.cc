@@ -158,9 +158,7 @@ RunRecord RecordOf(const RunConfig& config, const RunEnd& end, const Remains& re
         "the failure asked for was not injected: CPU ", config.fault.cpu, " entered no step ",
         abi::Name(static_cast<abi::CpuhpState>(config.fault.value)), " that may fail"));
   }
-  if (std::string dropped = DescribeDropped(remains.serial); !dropped.empty()) {
-    record.notes.push_back(std::move(dropped));
-  }
+  AddSerial(remains.serial, record);
   return record;
 }
 

@@ -38,8 +38,9 @@ absl::Status CheckSimulated(const RunConfig& config) {
         "or --machine=kvm");
   }
   if (config.topology.cpu_count() > kMaxSimulatedCpus) {
-    return absl::InvalidArgumentError(absl::StrCat("--cpus: the simulator takes at most ",
-                                                   kMaxSimulatedCpus, " CPUs; use fewer"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the simulator takes at most ", kMaxSimulatedCpus,
+                     " CPUs; use fewer (--cpus, --topology or the profile's)"));
   }
   return CheckApicMode(config.topology, config.apic_mode);
 }

@@ -7,7 +7,7 @@ int ExitStatus(const RunRecord& record) {
   ExitCode code = ExitCode::kError;
   switch (record.outcome) {
     case Outcome::kComplete:
-      code = ExitCode::kOk;
+      code = record.serial_failed ? ExitCode::kError : ExitCode::kOk;
       break;
     case Outcome::kPartial:
       code = ExitCode::kPartial;

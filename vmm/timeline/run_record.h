@@ -95,6 +95,7 @@ struct RunRecord {
   int signal = 0;  // kInterrupted: which
   std::optional<PayloadResult> payload;
   std::optional<ServicesInfo> services;
+  bool serial_failed = false;      // its serial output could not be written
   std::string diagnosis;           // for people: what happened, empty if all went well
   std::vector<std::string> notes;  // worth saying: vetoes, dropped serial bytes, lost events
 };
@@ -116,7 +117,8 @@ enum class WhichFailure { kFirst, kLast };
 // if nothing did. The step is that of the timeline's event; without one it stays unnamed.
 std::string FailureText(const RunRecord& record, const CpuFinal& cpu, WhichFailure which);
 
-// Process exit status of a run that ended so.
+// Process exit status of a run that ended so. Output that could not be written makes a complete one
+// fail; a payload's own status stays.
 int ExitStatus(const RunRecord& record);
 
 }  // namespace sipi
