@@ -71,10 +71,7 @@ TEST_P(StartupNmi, AnInitEndsTheOneThatWasSentBeforeIt) {
 
 class UserStartupNmi : public StartupNmi {};
 
-INSTANTIATE_TEST_SUITE_P(User, UserStartupNmi,
-                         testing::Values(ChipAndMode{IrqchipKind::kUser, true},
-                                         ChipAndMode{IrqchipKind::kUser, false}),
-                         ChipAndModeName);
+INSTANTIATE_TEST_SUITE_P(User, UserStartupNmi, testing::ValuesIn(kEachUserMode), ChipAndModeName);
 
 TEST_P(UserStartupNmi, OneThatWasHeldDoesNotBlockThoseAfterTheStart) {
   SendToAp(DeliveryMode::kNmi);

@@ -2,6 +2,8 @@
 // fabric_test.cc has the orders of INIT and SIPI.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "apic/regs/apic_base.h"
@@ -197,11 +199,18 @@ TEST(ApicCasesX2, A10WhatX2ApicModeDoesNotHaveFaults) {
   ends_in([](Cpu&, State&) { platform::ApicWrite(Reg::kDfr, 0xffffffff); });
 }
 
-TEST(ApicCasesX, A10TheFlatModelMatchesBits) {
+// Eight CPUs in xAPIC mode with these logical IDs.
+void RunWithLogicalIds(uint32_t dfr, const std::array<uint32_t, 8>& ldr,
+                       void (*boot)(Cpu&, State&)) {
   ApicMachine machine(OptionsFor(8), kProgram, abi::ApicMode::kXApic);
-  machine.state().dfr = apic::kDfrFlat;
-  for (uint32_t cpu = 0; cpu < 8; ++cpu) machine.state().ldr[cpu] = 1u << cpu;
-  RunTest(machine, [](Cpu& cpu, State& state) {
+  machine.state().dfr = dfr;
+  std::ranges::copy(ldr, machine.state().ldr);
+  RunTest(machine, boot);
+}
+
+TEST(ApicCasesX, A10TheFlatModelMatchesBits) {
+  constexpr std::array<uint32_t, 8> kIds = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
+  RunWithLogicalIds(apic::kDfrFlat, kIds, [](Cpu& cpu, State& state) {
     StartAll(cpu, state);
     EXPECT_EQ(Reached(cpu, state, Logical(0x05)), (Cpus{0, 2}));
     EXPECT_EQ(Reached(cpu, state, Logical(0x80)), Cpus{7});
@@ -211,12 +220,8 @@ TEST(ApicCasesX, A10TheFlatModelMatchesBits) {
 }
 
 TEST(ApicCasesX, A10TheClusterModelMatchesClusterAndBits) {
-  ApicMachine machine(OptionsFor(8), kProgram, abi::ApicMode::kXApic);
-  machine.state().dfr = apic::kDfrCluster;
-  for (uint32_t cpu = 0; cpu < 8; ++cpu) {
-    machine.state().ldr[cpu] = cpu / 4 << 4 | 1u << cpu % 4;
-  }
-  RunTest(machine, [](Cpu& cpu, State& state) {
+  constexpr std::array<uint32_t, 8> kIds = {0x01, 0x02, 0x04, 0x08, 0x11, 0x12, 0x14, 0x18};
+  RunWithLogicalIds(apic::kDfrCluster, kIds, [](Cpu& cpu, State& state) {
     StartAll(cpu, state);
     EXPECT_EQ(Reached(cpu, state, Logical(0x15)), (Cpus{4, 6}));
     EXPECT_EQ(Reached(cpu, state, Logical(0x08)), Cpus{3});
