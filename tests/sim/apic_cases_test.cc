@@ -27,6 +27,7 @@ struct State {
   uint32_t hits[64] = {};
   uint32_t dfr = 0;  // xAPIC mode: what each CPU writes; 0: leaves DFR and LDR alone
   uint32_t ldr[64] = {};
+  bool init_after_nmi = false;
   abi::ResultPage result = {};  // what an exception says
   void (*boot)(Cpu& cpu, State& state) = nullptr;
   void (*ap)(Cpu& cpu, State& state) = nullptr;  // before it is ready
@@ -228,6 +229,26 @@ TEST(ApicCasesX, A10TheClusterModelMatchesClusterAndBits) {
     EXPECT_EQ(Reached(cpu, state, Logical(0x25)), Cpus{}) << "no such cluster";
     EXPECT_EQ(Reached(cpu, state, Logical(0xff)), (Cpus{0, 1, 2, 3, 4, 5, 6, 7}));
   });
+}
+
+// SDM vol 3C, 27.7.2: an NMI waits for the SIPI with the CPU, and goes with an INIT (table 10-1).
+TEST_P(ApicCases, AnNmiToAWaitingCpuIsTakenOnceItStartsUnlessAnInitComesFirst) {
+  for (const bool init : {false, true}) {
+    SCOPED_TRACE(init);
+    ApicMachine machine(OptionsFor(2), kProgram, GetParam());
+    machine.machine().kernel().result = &machine.state().result;
+    machine.state().init_after_nmi = init;
+    RunTest(machine, [](Cpu&, State& state) {
+      SendIcr(DeliveryMode::kNmi, 0, 1);
+      platform::DelayUs(100);
+      EXPECT_EQ(state.result.fault_vector, 0u) << "before the SIPI";
+      if (state.init_after_nmi) SendInit(1);
+      SendIcr(DeliveryMode::kStartUp, 8, 1);
+      EXPECT_EQ(WaitForValue(state.ready, 1, 100'000), state.init_after_nmi);
+    });
+    EXPECT_EQ(machine.state().result.fault_vector, init ? 0u : 2u);
+    EXPECT_EQ(machine.state().starts, init ? 1u : 0u);
+  }
 }
 
 TEST(ApicCasesX2, A10ACpuStillInXApicModeHasTheLogicalIdThatItWrote) {
