@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Counts the cases of the last `meson test` run and prints them by suite.
+"""Counts the cases of the last `meson test` runs and prints them by suite: summarize_tests.py DIR [NAME=DIR...]
 
-The argument is the build directory. Each case of a GoogleTest program counts; any other program counts as one case,
-and a program that ended badly without saying which case failed (a crash, a timeout) as one failure. The last line is
-"N passed, N failed, N skipped". Exits with 1 if something failed or nothing passed.
+The arguments are build directories; the suites of a named one go with its name. Each case of a GoogleTest program
+counts; any other program counts as one case, and a program that ended badly without saying which case failed (a crash,
+a timeout) as one failure, as does a directory in which no test has run. The last line is "N passed, N failed, N
+skipped". Exits with 1 if something failed or nothing passed.
 """
 
 import collections
@@ -58,9 +59,11 @@ def suites_of_tests(build_dir):
 
 
 def read_cases(build_dir):
-    """All cases by the name of their test."""
+    """All cases by the name of their test. A folder without results, as after a failed build, is a failed case."""
     cases = collections.defaultdict(list)
     logs = os.path.join(build_dir, "meson-logs")
+    if not os.path.exists(os.path.join(logs, "testlog.json")):
+        return {build_dir: [Case(build_dir, "failed", "no test has run")]}
     for group in ElementTree.parse(os.path.join(logs, "testlog.junit.xml")).getroot().findall("testsuite"):
         # GoogleTest's groups are "project.project:suite / test.GoogleTestSuite"; the group of all other programs is
         # named after the project alone.
@@ -107,11 +110,13 @@ def print_summary(by_suite):
 
 
 def main():
-    build_dir = sys.argv[1]
-    suites = suites_of_tests(build_dir)
     by_suite = collections.defaultdict(list)
-    for test, cases in read_cases(build_dir).items():
-        by_suite[suites.get(test, "other")] += cases
+    for argument in sys.argv[1:]:
+        name, _, build_dir = argument.rpartition("=")
+        by_test = read_cases(build_dir)
+        suites = suites_of_tests(build_dir) if build_dir not in by_test else {}
+        for test, cases in by_test.items():
+            by_suite[f'{suites.get(test, "other")} {name}'.rstrip()] += cases
     print_summary(by_suite)
     counts = collections.Counter(case.result for cases in by_suite.values() for case in cases)
     print(f'{counts["passed"]} passed, {counts["failed"]} failed, {counts["skipped"]} skipped')

@@ -76,13 +76,16 @@ Operation AccessGenerator::XApic(const apic::LocalApic& apic) {
   Operation write = {.code = OpCode::kMmioWrite,
                      .address = address,
                      .low = static_cast<uint32_t>(ValueFor(offset))};
+  apic::LocalApic copy = apic;
+  const auto now = [&](Reg reg) { return copy.ReadMmio(static_cast<uint32_t>(reg), {}); };
   if (offset == static_cast<uint32_t>(Reg::kIcrHigh)) {
     write.low = Rubbish();
     if (OneIn(2)) write.low = OneIn(2) ? kNobody << 24 : 0;
+    if (OneIn(4)) write.low = now(Reg::kId);  // which may have been written
   }
   if (offset == static_cast<uint32_t>(Reg::kIcrLow)) {
-    apic::LocalApic copy = apic;
-    write.low = IcrLow(copy.ReadMmio(static_cast<uint32_t>(Reg::kIcrHigh), {}) == kNobody << 24);
+    const uint32_t dest = now(Reg::kIcrHigh);
+    write.low = IcrLow(dest == kNobody << 24 && now(Reg::kId) != dest);
   }
   return write;
 }

@@ -143,10 +143,6 @@ bool UnreadableRegisterReadsAsAnything(const Difference& d) {
           d.Target() == Offset(Reg::kRrd));
 }
 
-bool XApicIdIsWritable(const Difference& d) {
-  return IsRegister(d, Reg::kId) && d.mode == ApicMode::kXApic && WritesTo(d, Reg::kId);
-}
-
 bool DisabledApicKeepsItsRegisters(const Difference& d) {
   return d.operation.code == OpCode::kWrmsr && d.operation.address == apic::kMsrApicBase &&
          d.mode != ApicMode::kDisabled && d.mode_after == ApicMode::kDisabled &&
@@ -190,7 +186,6 @@ constexpr Rule kRules[] = {
      "11.12.1.3", "the model", X2ApicReservedBitsPass},
     {"KVM gives rubbish for an xAPIC register that cannot be read", "11.4.1, 11.5.3", "the model",
      UnreadableRegisterReadsAsAnything},
-    {"KVM's xAPIC ID can be written", "11.4.6", "both", XApicIdIsWritable},
     {"KVM keeps the registers of a hardware-disabled APIC", "11.4.3", "both",
      DisabledApicKeepsItsRegisters},
     {"KVM's boot CPU has LINT0 as ExtINT after reset", "11.4.7.1", "the model",

@@ -45,7 +45,8 @@ absl::Status KvmApic::SetUp(const Kvm& kvm) {
   const CpuidTemplate cpuid(supported, FlatTopology(1), options);
   RETURN_IF_ERROR(vcpu_.SetCpuid(cpuid.ForCpu(CpuNumber(0))));
   config_.tsc_hz = uint64_t{tsc_khz} * 1000;
-  config_.has_cmci = false;  // KVM has it only after KVM_X86_SETUP_MCE
+  config_.has_cmci = false;              // KVM has it only after KVM_X86_SETUP_MCE
+  config_.has_writable_xapic_id = true;  // 11.4.6 leaves it open; as for payloads
   if (const kvm_cpuid_entry2* leaf = FindCpuid(cpuid.entries(), 0x80000008)) {
     config_.phys_addr_bits = leaf->eax & 0xff;
   }

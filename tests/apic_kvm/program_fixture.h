@@ -119,6 +119,8 @@ inline constexpr IrqchipKind kEachChip[] = {IrqchipKind::kUser, IrqchipKind::kSp
 inline constexpr ChipAndMode kEachMode[] = {
     {IrqchipKind::kUser, true},   {IrqchipKind::kUser, false},  {IrqchipKind::kSplit, true},
     {IrqchipKind::kSplit, false}, {IrqchipKind::kKernel, true}, {IrqchipKind::kKernel, false}};
+inline constexpr ChipAndMode kEachUserMode[] = {{IrqchipKind::kUser, true},
+                                                {IrqchipKind::kUser, false}};
 
 // Where KVM's own APIC is known to differ from the SDM: `what` says how, with the section that
 // decides, and stands in docs/apic.md. It is not asserted: another version of KVM may obey.

@@ -112,6 +112,19 @@ TEST(CpuMailbox, OfManyNmisTwoCount) {
   EXPECT_EQ(mailbox.TakeNmis(), 0u);
 }
 
+TEST(CpuMailbox, AnInitTakesBackTheNmisAndTheExtIntBeforeItAndNoneAfterIt) {
+  CpuMailbox mailbox(false);
+  bool counted = false;
+  mailbox.PostNmi();
+  mailbox.Post(CpuMailbox::kExtInt);
+  mailbox.PostVector(Vector(0x41));
+  mailbox.PostInit(&counted);
+  EXPECT_EQ(mailbox.TakeNmis(), 0u);
+  mailbox.PostNmi();
+  EXPECT_EQ(mailbox.TakeWork(), CpuMailbox::kStartup | CpuMailbox::kVectors | CpuMailbox::kNmi);
+  EXPECT_EQ(mailbox.TakeNmis(), 1u);
+}
+
 // Every vector that a sender posts is seen once per post, however the sleeps and posts fall.
 TEST(CpuMailbox, ASleeperMissesNoPost) {
   constexpr int kRounds = 20'000;

@@ -4,6 +4,7 @@
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import subprocess
 import sys
@@ -123,6 +124,50 @@ class Build(unittest.TestCase):
 
     def test_is_quiet_when_there_is_nothing_to_do(self):
         self.assertEqual(self.said("ninja: no work to do.\\n"), "")
+
+
+class Results(unittest.TestCase):
+    """summarize_tests.py over several build directories, whose tests meson would tell."""
+
+    def summary(self, *directories):
+        """The status and what was printed, of (name, results by test) pairs; None for no results at all."""
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = []
+            for name, results in directories:
+                logs = os.path.join(folder, name, "meson-logs")
+                os.makedirs(logs)
+                arguments.append(f"{name}={folder}/{name}" if arguments else f"{folder}/{name}")
+                if results is None:
+                    continue
+                with open(os.path.join(logs, "testlog.junit.xml"), "w", encoding="utf-8") as junit:
+                    junit.write("<testsuites/>")
+                with open(os.path.join(logs, "testlog.json"), "w", encoding="utf-8") as log:
+                    for test, result in results.items():
+                        log.write(json.dumps({"name": f"sipi:threads / {test}", "result": result}) + "\n")
+            meson = os.path.join(folder, "meson")
+            with open(meson, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n" """echo '[{"name": "a", "suite": ["sipi:threads"]}]'\n""")
+            os.chmod(meson, 0o755)
+            done = run([sys.executable, "-B", os.path.join(ROOT, "scripts", "summarize_tests.py"), *arguments],
+                       env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        return done.returncode, done.stdout.splitlines()
+
+    def test_later_directories_count_under_their_name(self):
+        status, lines = self.summary(("build", {"a": "OK"}), ("TSan", {"a": "OK"}))
+        self.assertEqual(status, 0)
+        self.assertTrue(any(line.startswith("threads TSan  ") for line in lines), lines)
+        self.assertEqual(lines[-1], "2 passed, 0 failed, 0 skipped")
+
+    def test_a_failure_in_a_later_directory_fails_all(self):
+        status, lines = self.summary(("build", {"a": "OK"}), ("TSan", {"a": "FAIL"}))
+        self.assertEqual(status, 1)
+        self.assertEqual(lines[-1], "1 passed, 1 failed, 0 skipped")
+
+    def test_a_directory_without_results_has_failed(self):
+        status, lines = self.summary(("build", {"a": "OK"}), ("TSan", None))
+        self.assertEqual(status, 1)
+        self.assertTrue(any(line.startswith("failed: ") and line.endswith("no test has run") for line in lines), lines)
+        self.assertEqual(lines[-1], "1 passed, 1 failed, 0 skipped")
 
 
 class Summary(unittest.TestCase):

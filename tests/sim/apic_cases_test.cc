@@ -2,6 +2,8 @@
 // fabric_test.cc has the orders of INIT and SIPI.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "apic/regs/apic_base.h"
@@ -25,6 +27,7 @@ struct State {
   uint32_t hits[64] = {};
   uint32_t dfr = 0;  // xAPIC mode: what each CPU writes; 0: leaves DFR and LDR alone
   uint32_t ldr[64] = {};
+  bool init_after_nmi = false;
   abi::ResultPage result = {};  // what an exception says
   void (*boot)(Cpu& cpu, State& state) = nullptr;
   void (*ap)(Cpu& cpu, State& state) = nullptr;  // before it is ready
@@ -197,11 +200,18 @@ TEST(ApicCasesX2, A10WhatX2ApicModeDoesNotHaveFaults) {
   ends_in([](Cpu&, State&) { platform::ApicWrite(Reg::kDfr, 0xffffffff); });
 }
 
-TEST(ApicCasesX, A10TheFlatModelMatchesBits) {
+// Eight CPUs in xAPIC mode with these logical IDs.
+void RunWithLogicalIds(uint32_t dfr, const std::array<uint32_t, 8>& ldr,
+                       void (*boot)(Cpu&, State&)) {
   ApicMachine machine(OptionsFor(8), kProgram, abi::ApicMode::kXApic);
-  machine.state().dfr = apic::kDfrFlat;
-  for (uint32_t cpu = 0; cpu < 8; ++cpu) machine.state().ldr[cpu] = 1u << cpu;
-  RunTest(machine, [](Cpu& cpu, State& state) {
+  machine.state().dfr = dfr;
+  std::ranges::copy(ldr, machine.state().ldr);
+  RunTest(machine, boot);
+}
+
+TEST(ApicCasesX, A10TheFlatModelMatchesBits) {
+  constexpr std::array<uint32_t, 8> kIds = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};
+  RunWithLogicalIds(apic::kDfrFlat, kIds, [](Cpu& cpu, State& state) {
     StartAll(cpu, state);
     EXPECT_EQ(Reached(cpu, state, Logical(0x05)), (Cpus{0, 2}));
     EXPECT_EQ(Reached(cpu, state, Logical(0x80)), Cpus{7});
@@ -211,18 +221,34 @@ TEST(ApicCasesX, A10TheFlatModelMatchesBits) {
 }
 
 TEST(ApicCasesX, A10TheClusterModelMatchesClusterAndBits) {
-  ApicMachine machine(OptionsFor(8), kProgram, abi::ApicMode::kXApic);
-  machine.state().dfr = apic::kDfrCluster;
-  for (uint32_t cpu = 0; cpu < 8; ++cpu) {
-    machine.state().ldr[cpu] = cpu / 4 << 4 | 1u << cpu % 4;
-  }
-  RunTest(machine, [](Cpu& cpu, State& state) {
+  constexpr std::array<uint32_t, 8> kIds = {0x01, 0x02, 0x04, 0x08, 0x11, 0x12, 0x14, 0x18};
+  RunWithLogicalIds(apic::kDfrCluster, kIds, [](Cpu& cpu, State& state) {
     StartAll(cpu, state);
     EXPECT_EQ(Reached(cpu, state, Logical(0x15)), (Cpus{4, 6}));
     EXPECT_EQ(Reached(cpu, state, Logical(0x08)), Cpus{3});
     EXPECT_EQ(Reached(cpu, state, Logical(0x25)), Cpus{}) << "no such cluster";
     EXPECT_EQ(Reached(cpu, state, Logical(0xff)), (Cpus{0, 1, 2, 3, 4, 5, 6, 7}));
   });
+}
+
+// SDM vol 3C, 27.7.2: an NMI waits for the SIPI with the CPU, and goes with an INIT (table 10-1).
+TEST_P(ApicCases, AnNmiToAWaitingCpuIsTakenOnceItStartsUnlessAnInitComesFirst) {
+  for (const bool init : {false, true}) {
+    SCOPED_TRACE(init);
+    ApicMachine machine(OptionsFor(2), kProgram, GetParam());
+    machine.machine().kernel().result = &machine.state().result;
+    machine.state().init_after_nmi = init;
+    RunTest(machine, [](Cpu&, State& state) {
+      SendIcr(DeliveryMode::kNmi, 0, 1);
+      platform::DelayUs(100);
+      EXPECT_EQ(state.result.fault_vector, 0u) << "before the SIPI";
+      if (state.init_after_nmi) SendInit(1);
+      SendIcr(DeliveryMode::kStartUp, 8, 1);
+      EXPECT_EQ(WaitForValue(state.ready, 1, 100'000), state.init_after_nmi);
+    });
+    EXPECT_EQ(machine.state().result.fault_vector, init ? 0u : 2u);
+    EXPECT_EQ(machine.state().starts, init ? 1u : 0u);
+  }
 }
 
 TEST(ApicCasesX2, A10ACpuStillInXApicModeHasTheLogicalIdThatItWrote) {

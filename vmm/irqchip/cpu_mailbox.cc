@@ -46,6 +46,9 @@ WakeKind CpuMailbox::PostNmi() {
 }
 
 WakeKind CpuMailbox::PostInit(bool* counted) {
+  // kNmi stays: it may be of an NMI that another sender has counted meanwhile.
+  nmis_.store(0, std::memory_order_seq_cst);
+  work_.fetch_and(~uint32_t{kExtInt}, std::memory_order_seq_cst);
   *counted = startup_.PostInit();
   return *counted ? Post(kStartup) : WakeKind::kNone;
 }

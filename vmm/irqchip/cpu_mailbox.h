@@ -54,7 +54,8 @@ class alignas(128) CpuMailbox {
   // Of NMIs that come before the CPU takes any, two count: one is delivered, one latched meanwhile
   // (SDM vol 3A, 6.7.1).
   WakeKind PostNmi();
-  // Whether the message counted goes to *counted (apic/model/init_sipi.h).
+  // Whether the message counted goes to *counted (apic/model/init_sipi.h). An INIT takes back the
+  // NMIs and the ExtINT that were posted before it: they are for the CPU that it resets.
   WakeKind PostInit(bool* counted);
   WakeKind PostSipi(Vector vector, bool* counted);
 

@@ -73,8 +73,8 @@ bool UserVcpu::TakeWork(uint32_t work) {
   if ((work & CpuMailbox::kStartup) != 0) TakeStartup();
   if ((work & CpuMailbox::kVectors) != 0) TakeVectors();
   if ((work & CpuMailbox::kNmi) != 0) {
-    const uint32_t nmis = mailbox().TakeNmis();
-    if (!waiting_) nmis_pending_ = std::min(nmis_pending_ + nmis, CpuMailbox::kMostNmis);
+    // Held while the CPU waits for a SIPI, see the head of user_vcpu.h.
+    nmis_pending_ = std::min(nmis_pending_ + mailbox().TakeNmis(), CpuMailbox::kMostNmis);
   }
   if ((work & CpuMailbox::kExtInt) != 0 && !waiting_) ext_int_pending_ = true;
   if ((work & CpuMailbox::kIntPin) != 0) RaiseLint0();

@@ -10,8 +10,10 @@
 // A CPU that waits or is halted sleeps on its mailbox, outside of KVM.
 //
 // Source: SDM vol 3A, 9.4 and table 10-1 (INIT, SIPI), 6.7.1 and 6.9 (NMI), 11.5.1 (LINT0), 11.8
-// (interrupts and priorities), 11.5.4.1 (deadlines). Where it leaves a choice:
-// - An NMI for a CPU that waits for a SIPI is dropped.
+// (interrupts and priorities), 11.5.4.1 (deadlines); vol 3C, 27.7.2 (what wait-for-SIPI blocks).
+// Where it leaves a choice:
+// - An NMI for a CPU that waits for a SIPI is held, and delivered before the first instruction that
+//   the SIPI starts. An INIT ends those that were sent before it.
 // Not modelled:
 // - SMI: there is no system management mode, and it is counted as undeliverable.
 // - Signals at LINT1, and the thermal, CMCI and performance sources: nothing here raises them.

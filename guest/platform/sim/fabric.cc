@@ -162,8 +162,7 @@ void Machine::OnMessage(uint32_t slot) {
       return Record(static_cast<int32_t>(target.number), now_ns_, TraceEvent::kSipiIgnored,
                     message.vector.value);
     case DeliveryMode::kNmi:
-      if (target.state == CpuState::kWaitForSipi || target.state == CpuState::kInLatency) return;
-      target.nmi = true;
+      target.nmi = true;  // held by a CPU that waits for a SIPI (SDM vol 3C, 27.7.2)
       return Attention(target);
     default:
       target.apic.Accept(message.vector);
