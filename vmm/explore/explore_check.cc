@@ -100,6 +100,7 @@ std::string CheckCounts(const Remains& remains) {
   if (remains.unsettled()) return "";  // who died or is late counts as far as it came
   return CheckSums(remains, online);
 }
+
 struct Interval {
   uint64_t begin;
   uint64_t end;
@@ -145,7 +146,7 @@ std::string CheckSiblings(const Remains& remains) {
   return "";
 }
 
-// Each of `checks` in turn.
+// All that must hold while there are faults; the first that does not.
 std::string CheckAll(const Remains& remains) {
   std::string wrong;
   for (uint32_t cpu = 0; cpu < remains.cpus() && wrong.empty(); ++cpu) {
