@@ -94,10 +94,6 @@ class Lint0 : public OurBoard {
     EXPECT_EQ(Interrupts(0, kVector), 1u);
     EXPECT_EQ(Word(Area(0) + AreaOffset::kLogCount), 1u) << "interrupts in all";
   }
-  void RunToExit() {
-    Of(0).Exit();
-    ASSERT_TRUE(RunPrograms()) << end_.text << Doings();
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(User, Lint0, testing::ValuesIn(kEachUserMode), ChipAndModeName);

@@ -65,6 +65,13 @@ class ProgramTest : public MachineTest {
   // `boot` sends `vector` to one CPU and waits until it has taken it `times` times in all.
   void Ping(Program& boot, uint32_t cpu, uint8_t vector, uint32_t times);
 
+  // The boot CPU ends the machine once it has run its program. Fatal failure: it did not come to
+  // that.
+  void RunToExit() {
+    Of(0).Exit();
+    ASSERT_TRUE(RunPrograms()) << end_.text << Doings();
+  }
+
   // After the run: the registers of a CPU's APIC.
   apic::RegisterPage PageOf(uint32_t cpu);
 

@@ -43,10 +43,6 @@ class StartupNmi : public EachMode {
     SendToAp(DeliveryMode::kStartUp, kStartVector);
     Of(0).WaitFor(WordGpa(kRuns), 1);
   }
-  void RunToEnd() {
-    Of(0).Exit();
-    ASSERT_TRUE(RunPrograms()) << end_.text << Doings();
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, StartupNmi, testing::ValuesIn(kEachMode), ChipAndModeName);
@@ -55,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, StartupNmi, testing::ValuesIn(kEachMode), ChipAn
 TEST_P(StartupNmi, OneToAWaitingCpuIsDeliveredBeforeTheFirstInstruction) {
   SendToAp(DeliveryMode::kNmi);
   StartAp();
-  ASSERT_NO_FATAL_FAILURE(RunToEnd());
+  ASSERT_NO_FATAL_FAILURE(RunToExit());
   EXPECT_GE(TestWord(kNmis), user_ ? 1u : 0u);
   EXPECT_LE(TestWord(kNmis), 1u);
   EXPECT_EQ(TestWord(kAtStart), TestWord(kNmis));
@@ -65,7 +61,7 @@ TEST_P(StartupNmi, AnInitEndsTheOneThatWasSentBeforeIt) {
   SendToAp(DeliveryMode::kNmi);
   SendToAp(DeliveryMode::kInit);
   StartAp();
-  ASSERT_NO_FATAL_FAILURE(RunToEnd());
+  ASSERT_NO_FATAL_FAILURE(RunToExit());
   EXPECT_EQ(TestWord(kNmis), 0u);
 }
 
@@ -78,7 +74,7 @@ TEST_P(UserStartupNmi, OneThatWasHeldDoesNotBlockThoseAfterTheStart) {
   StartAp();
   SendToAp(DeliveryMode::kNmi);
   Of(0).WaitFor(WordGpa(kNmis), 2);
-  ASSERT_NO_FATAL_FAILURE(RunToEnd());
+  ASSERT_NO_FATAL_FAILURE(RunToExit());
   EXPECT_EQ(TestWord(kAtStart), 1u);
 }
 

@@ -113,6 +113,7 @@ TEST(Refusals, ACalibrationWindowLongerThanItsClockCanMeasure) {
                      "--calibration-us: '4000001' is too large; the limit is 4000000"));
   EXPECT_TRUE(Contains(ErrorOf({"run", "--calibration-us=4000001"}), "--clock=known"));
   EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000000"}), "");
+  EXPECT_EQ(ErrorOf({"run", "--calibration-us=4000001", "--clock=known"}), "");
   EXPECT_EQ(ErrorOf({"run", "--calibration-us=10000000", "--clock=known"}), "");
 }
 

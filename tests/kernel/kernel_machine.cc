@@ -251,7 +251,7 @@ void ForSeeds(uint64_t seeds, const KernelOptions& options, const KernelMachine:
 
 bool SpinForIt(platform::Atomic<uint32_t>& word) {
   const auto set = [](uint32_t value) { return value != 0; };
-  return platform::SpinUntil(word.Ref(), set, platform::DeadlineInUs(5'000'000));
+  return platform::SpinUntil(word.Ref(), set, platform::DeadlineInUs(1'000'000));
 }
 
 }  // namespace sipi

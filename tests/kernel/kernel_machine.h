@@ -88,7 +88,7 @@ sim::Chaos ChaosOf(uint64_t seed);
 
 void ForSeeds(uint64_t seeds, const KernelOptions& options, const KernelMachine::Body& body);
 
-// Of a simulated CPU: spins until the word is not 0. False: not within 5 s.
+// Of a simulated CPU: spins until the word is not 0. False: not within 1 s.
 bool SpinForIt(platform::Atomic<uint32_t>& word);
 
 }  // namespace sipi

@@ -140,21 +140,23 @@ TEST(TscCheck, FindsTheCpuWhoseTscIsAhead) {
 
 // CPUs go off, do not come back, and are named; the others take their turns.
 TEST(LateAp, ACpuThatDoesNotComeBackDoesNotEndTheHotplugScenario) {
-  RunConfig config = ShortBound(StrategyId::kSerial, 100, /*services=*/true);
-  config.scenario = abi::Scenario::kHotplug;
-  config.scenario_knobs.rounds = 2;
-  config.fault = {.kind = abi::Fault::kLostInit, .cpu = 1, .value = 0};
-  const RunRecord record = ExpectAnEnd(config);
-  EXPECT_EQ(record.outcome, Outcome::kPartial);
-  EXPECT_FALSE(record.cpus[1].online);
-  EXPECT_TRUE(record.cpus[2].online);
-  uint32_t others = 0;
-  for (const Event& event : record.events) {
-    if (event.name != TraceEvent::kHotplugEnd || event.target == 1) continue;
-    EXPECT_EQ(event.value, 0u) << event.target;
-    ++others;
+  for (const StrategyId strategy : {StrategyId::kSerial, StrategyId::kFull}) {
+    RunConfig config = ShortBound(strategy, 100, /*services=*/true);
+    config.scenario = abi::Scenario::kHotplug;
+    config.scenario_knobs.rounds = 2;
+    config.fault = {.kind = abi::Fault::kLostInit, .cpu = 1, .value = 0};
+    const RunRecord record = ExpectAnEnd(config);
+    EXPECT_EQ(record.outcome, Outcome::kPartial);
+    EXPECT_FALSE(record.cpus[1].online);
+    EXPECT_TRUE(record.cpus[2].online);
+    uint32_t others = 0;
+    for (const Event& event : record.events) {
+      if (event.name != TraceEvent::kHotplugEnd || event.target == 1) continue;
+      EXPECT_EQ(event.value, 0u) << event.target;
+      ++others;
+    }
+    EXPECT_EQ(others, 8u);
   }
-  EXPECT_EQ(others, 8u);
 }
 
 }  // namespace

@@ -52,20 +52,19 @@ absl::StatusOr<int64_t> Simulate(const PublishedRow& row, uint32_t runs, StopReq
 // The rows in order; says on the terminal which one it is at.
 class Published {
  public:
-  Published(uint32_t runs, StopRequest& stop) : stop_(stop), progress_(2, true) {
-    results_.runs = runs;
-  }
+  Published(uint32_t runs, StopRequest& stop) : stop_(stop) { results_.runs = runs; }
 
   absl::Status Run() {
+    ProgressLine progress(2, true);
     for (const PublishedRow& row : kPublishedRows) {
-      progress_.Show(absl::StrCat(row.profile, ", ", row.strategy));
+      progress.Show(absl::StrCat(row.profile, ", ", row.strategy));
       ASSIGN_OR_RETURN(const int64_t simulated_ns, Simulate(row, results_.runs, stop_));
       results_.bring_up.push_back(
           {row.profile, row.strategy, "", row.published_ns, simulated_ns, row.fitted});
     }
     std::map<std::string, SmtTimes> by_profile;
     for (const PublishedSmtRow& row : kPublishedSmtRows) {
-      progress_.Show(absl::StrCat(row.profile, ", SMT off and on"));
+      progress.Show(absl::StrCat(row.profile, ", SMT off and on"));
       if (!by_profile.contains(row.profile)) {
         ASSIGN_OR_RETURN(by_profile[row.profile], SimulateSmt(row.profile, stop_));
       }
@@ -73,7 +72,6 @@ class Published {
                               row.expedited ? "expedited" : "normal", row.published_ns,
                               by_profile[row.profile].at({row.off, row.expedited}), row.fitted});
     }
-    progress_.Clear();
     return absl::OkStatus();
   }
 
@@ -81,7 +79,6 @@ class Published {
 
  private:
   StopRequest& stop_;
-  ProgressLine progress_;
   PublishedResults results_;
 };
 
@@ -100,7 +97,9 @@ int PublishedCommand(const CommandLine& line) {
     return static_cast<int>(ExitCodeOf(ran));
   }
   bool ok = flags.json == "-" || Print(PublishedText(published.results()));
-  ok &= WriteOutput(flags.json, PublishedJson(published.results()), "--json");
+  if (!flags.json.empty()) {
+    ok &= WriteOutput(flags.json, PublishedJson(published.results()), "--json");
+  }
   return static_cast<int>(ok ? ExitCode::kOk : ExitCode::kError);
 }
 

@@ -80,9 +80,9 @@ std::string PublishedText(const PublishedResults& results) {
       " seeds.\nFitted: the profile's figures were taken from this row (docs/profiles.md).\n\n",
       BringUpTable(results.bring_up),
       "\nSMT switched, a core's threads being eight; expedited: approach expedite of sipi smt, "
-      "normal: none.\nOf ppc64-1920 no more is known than 40 to 55 minutes and 5 to 6, in "
-      "whichever "
-      "direction.\n\n",
+      "normal: none.\n"
+      "Of ppc64-1920 no more is known than 40 to 55 minutes and 5 to 6, in whichever direction."
+      "\n\n",
       SmtTable(results.smt));
 }
 
