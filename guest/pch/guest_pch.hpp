@@ -1,5 +1,5 @@
 // Compiled once for each build of the guest kernel: these headers are most of what its files cost
-// to compile. A file still includes what it uses: clang-tidy and tests/canary do without.
+// to compile. A file still includes what it uses: .ci/run's clang-tidy does without.
 // Precompiled as a main file, where g++ takes no pragma once; nothing includes it twice.
 #include <algorithm>
 #include <atomic>
