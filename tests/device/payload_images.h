@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/elf_class.h"
+
 namespace sipi {
 
 using Bytes = std::vector<std::byte>;
@@ -35,19 +37,6 @@ inline void PutMultibootHeader(Bytes& bytes, size_t at, uint32_t flags) {
 
 // An ELF file of two segments with 32 bytes each in the file, the second with a bss. `C` is Elf32
 // or Elf64.
-struct Elf32 {
-  using Header = Elf32_Ehdr;
-  using Segment = Elf32_Phdr;
-  static constexpr uint8_t kClass = ELFCLASS32;
-  static constexpr uint16_t kMachine = EM_386;
-};
-struct Elf64 {
-  using Header = Elf64_Ehdr;
-  using Segment = Elf64_Phdr;
-  static constexpr uint8_t kClass = ELFCLASS64;
-  static constexpr uint16_t kMachine = EM_X86_64;
-};
-
 template <class C>
 struct ElfImage {
   static constexpr size_t kTextAt = 0x200;
@@ -55,21 +44,13 @@ struct ElfImage {
   static constexpr uint64_t kTextGpa = 0x400000;
   static constexpr uint64_t kDataGpa = 0x407000;
 
-  typename C::Header header = {};
+  typename C::Header header = ExecutableHeader<C>(kTextGpa + 12);
   std::vector<typename C::Segment> segments;
   bool multiboot = false;  // a header at the start of the text
   uint32_t multiboot_flags = 0;
   std::string notes;
 
   ElfImage() {
-    memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = C::kClass;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_type = ET_EXEC;
-    header.e_machine = C::kMachine;
-    header.e_entry = kTextGpa + 12;
-    header.e_phoff = sizeof(typename C::Header);
-    header.e_phentsize = sizeof(typename C::Segment);
     AddSegment(PT_LOAD, kTextAt, kTextGpa, 32, 32);
     AddSegment(PT_LOAD, kDataAt, kDataGpa, 32, 0x5000);
   }

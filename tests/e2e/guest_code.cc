@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/e2e/command.h"
+#include "tests/support/elf_class.h"
 
 extern "C" const unsigned char sipi_guest_code[];
 extern "C" const unsigned char sipi_guest_code_end[];
@@ -16,19 +17,6 @@ namespace {
 constexpr size_t kCodeAt = 0x200;
 constexpr size_t kNoteAt = 0x180;
 constexpr uint64_t kBssBytes = 0x1000;
-
-struct Elf32 {
-  using Header = Elf32_Ehdr;
-  using Segment = Elf32_Phdr;
-  static constexpr uint8_t kClass = ELFCLASS32;
-  static constexpr uint16_t kMachine = EM_386;
-};
-struct Elf64 {
-  using Header = Elf64_Ehdr;
-  using Segment = Elf64_Phdr;
-  static constexpr uint8_t kClass = ELFCLASS64;
-  static constexpr uint16_t kMachine = EM_X86_64;
-};
 
 template <class T>
 void Put(std::string& bytes, size_t at, const T& value) {
@@ -47,15 +35,7 @@ std::string PvhNote(uint32_t entry) {
 template <class C>
 std::string Build(uint64_t gpa, uint64_t entry, const std::string& code, const std::string& note) {
   std::string bytes(kCodeAt, '\0');
-  typename C::Header header = {};
-  memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = C::kClass;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_type = ET_EXEC;
-  header.e_machine = C::kMachine;
-  header.e_entry = static_cast<decltype(header.e_entry)>(entry);
-  header.e_phoff = sizeof header;
-  header.e_phentsize = sizeof(typename C::Segment);
+  typename C::Header header = ExecutableHeader<C>(entry);
   header.e_phnum = note.empty() ? 1 : 2;
   Put(bytes, 0, header);
   typename C::Segment load = {};

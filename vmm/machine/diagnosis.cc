@@ -103,26 +103,33 @@ std::string PartialText(const RunRecord& record) {
 
 }  // namespace
 
-Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRecord& record) {
-  switch (end.kind) {
+Outcome OutcomeOf(EndKind kind) {
+  switch (kind) {
     case EndKind::kGuestExit:
-      if (static_cast<abi::GuestStatus>(result.status) != abi::GuestStatus::kDone) {
-        return Outcome::kGuestFault;
-      }
-      return MissingCpus(record) == 0 ? Outcome::kComplete : Outcome::kPartial;
+      return Outcome::kGuestExit;
+    case EndKind::kGuestReset:
+      return Outcome::kGuestReset;
     case EndKind::kAllHalted:
       return Outcome::kAllHalted;
     case EndKind::kTimeLimit:
       return Outcome::kTimeLimit;
     case EndKind::kSignal:
       return Outcome::kInterrupted;
-    case EndKind::kGuestReset:  // there is no board to reset
     case EndKind::kNone:
     case EndKind::kFault:
     case EndKind::kHostError:
       break;
   }
   return Outcome::kGuestFault;
+}
+
+Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRecord& record) {
+  if (end.kind == EndKind::kGuestReset) return Outcome::kGuestFault;  // there is no board to reset
+  if (end.kind != EndKind::kGuestExit) return OutcomeOf(end.kind);
+  if (static_cast<abi::GuestStatus>(result.status) != abi::GuestStatus::kDone) {
+    return Outcome::kGuestFault;
+  }
+  return MissingCpus(record) == 0 ? Outcome::kComplete : Outcome::kPartial;
 }
 
 std::string Diagnose(const RunEnd& end, const abi::ResultPage& result, int64_t time_limit_ms,

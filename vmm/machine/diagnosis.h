@@ -11,7 +11,10 @@
 
 namespace sipi {
 
-// Uses record.cpus.
+// Of a guest whose own status nobody knows: its exit is its business.
+Outcome OutcomeOf(EndKind kind);
+
+// Of our own guest. Uses record.cpus.
 Outcome OutcomeOf(const RunEnd& end, const abi::ResultPage& result, const RunRecord& record);
 
 // Empty if all went well. Uses record.outcome and record.cpus with what they were doing.

@@ -14,26 +14,6 @@ namespace {
 
 constexpr size_t kMostCpus = 8;  // named in one diagnosis
 
-Outcome OutcomeOf(EndKind kind) {
-  switch (kind) {
-    case EndKind::kGuestExit:
-      return Outcome::kGuestExit;
-    case EndKind::kGuestReset:
-      return Outcome::kGuestReset;
-    case EndKind::kAllHalted:
-      return Outcome::kAllHalted;
-    case EndKind::kTimeLimit:
-      return Outcome::kTimeLimit;
-    case EndKind::kSignal:
-      return Outcome::kInterrupted;
-    case EndKind::kNone:
-    case EndKind::kFault:
-    case EndKind::kHostError:
-      break;
-  }
-  return Outcome::kGuestFault;
-}
-
 std::string Doings(const RunRecord& record) {
   std::string text;
   for (size_t i = 0; i < record.cpus.size() && i < kMostCpus; ++i) {

@@ -5,14 +5,10 @@
 #include <new>
 
 #include "guest/kernel/apic.h"
+#include "guest/kernel/boot_params.h"
 
 namespace sipi::sim {
 namespace {
-
-template <class T>
-T* At(const abi::BootParams& params, uint32_t offset) {
-  return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(&params) + offset);
-}
 
 void Boot(Cpu& cpu) {
   const uint64_t boot_entry = cpu.machine.CpuTicks(cpu);
@@ -35,13 +31,7 @@ Kernel& MakeKernel(Cpu& cpu) {
   static_assert(sizeof(Kernel) < abi::kParamsGpa - abi::kImageGpa);
   Kernel& kernel = *new (base + abi::kImageGpa) Kernel;
   auto& params = *reinterpret_cast<abi::BootParams*>(base + abi::kParamsGpa);
-  kernel.params = &params;
-  kernel.cpus = At<const abi::CpuEntry>(params, params.cpu_table_offset);
-  kernel.order = At<const uint32_t>(params, params.order_offset);
-  kernel.slots = reinterpret_cast<abi::CpuSlot*>(params.slots_gpa);
-  kernel.result = reinterpret_cast<abi::ResultPage*>(params.result_gpa);
-  kernel.result->magic = abi::kBootParamsMagic;
-  kernel.result->version = abi::kAbiVersion;
+  TakeBootParams(kernel, params);
   kernel.result->trampoline_holder = abi::kNoCpu;
   cpu.self = &kernel.percpu(kBootCpu);
   return kernel;

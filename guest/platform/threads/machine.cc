@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "guest/kernel/boot_params.h"
 #include "guest/platform/threads/cpu.h"
 
 namespace sipi::threads {
@@ -20,11 +21,6 @@ std::byte* MapZeroed(uint64_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
-}
-
-template <class T>
-T* At(const abi::BootParams& params, uint32_t offset) {
-  return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(&params) + offset);
 }
 
 // Where AddressSanitizer finds the host thread's own stack.
@@ -120,13 +116,7 @@ void Machine::MakeKernel() {
     if (*address != 0) *address += reinterpret_cast<uint64_t>(memory_);
   }
   Kernel& kernel = *new (memory_ + abi::kImageGpa) Kernel;
-  kernel.params = &params;
-  kernel.cpus = At<const abi::CpuEntry>(params, params.cpu_table_offset);
-  kernel.order = At<const uint32_t>(params, params.order_offset);
-  kernel.slots = reinterpret_cast<abi::CpuSlot*>(params.slots_gpa);
-  kernel.result = reinterpret_cast<abi::ResultPage*>(params.result_gpa);
-  kernel.result->magic = abi::kBootParamsMagic;
-  kernel.result->version = abi::kAbiVersion;
+  TakeBootParams(kernel, params);
   kernel.result->trampoline_holder = abi::kNoCpu;
   kernel.init_function = options_.body;
 }

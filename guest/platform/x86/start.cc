@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "guest/kernel/apic.h"
+#include "guest/kernel/boot_params.h"
 #include "guest/platform/x86/machine.h"
 #include "guest/platform/x86/pvh.h"
 
@@ -26,11 +27,6 @@ const abi::BootParams* FindParams(const HvmStartInfo& info) {
   const auto* params = reinterpret_cast<const abi::BootParams*>(modules[0].paddr);
   if (params->magic != abi::kBootParamsMagic || params->version != abi::kAbiVersion) return nullptr;
   return params;
-}
-
-template <class T>
-T* At(const abi::BootParams& params, uint32_t offset) {
-  return reinterpret_cast<T*>(reinterpret_cast<uint64_t>(&params) + offset);
 }
 
 // The hand-over may be in either mode; the machine's mode is what the parameters say.
@@ -58,13 +54,7 @@ extern "C" void SipiBootMain(uint32_t start_info, uint64_t boot_entry_ticks) {
       FindParams(*reinterpret_cast<const HvmStartInfo*>(uint64_t{start_info}));
   if (params == nullptr) Exit(kExitNoParams);
   Kernel& kernel = g_kernel;
-  kernel.params = params;
-  kernel.cpus = At<const abi::CpuEntry>(*params, params->cpu_table_offset);
-  kernel.order = At<const uint32_t>(*params, params->order_offset);
-  kernel.slots = reinterpret_cast<abi::CpuSlot*>(params->slots_gpa);
-  kernel.result = reinterpret_cast<abi::ResultPage*>(params->result_gpa);
-  kernel.result->magic = abi::kBootParamsMagic;
-  kernel.result->version = abi::kAbiVersion;
+  TakeBootParams(kernel, *params);
   g_charge = params->charge != 0;
   g_pm_timer_port = params->pm_timer_port;
   EnterApicMode(*params);
