@@ -90,14 +90,8 @@ void BootWithoutScheduler(Kernel& kernel) {
   kernel.strategy = kernel.params->strategy;
   CalibrateBootCpu(self);
   rcu::Init(kernel);
-  for (void (*const wait)(Kernel&) : {rcu::SynchronizeExpedited, rcu::Synchronize}) {
-    const rcu::FullCookie full = rcu::GetStateFull(kernel);
-    const rcu::Cookie cookie = rcu::GetState(kernel);
-    EXPECT_FALSE(rcu::PollFull(kernel, full) || rcu::Poll(kernel, cookie));
-    wait(kernel);
-    EXPECT_TRUE(rcu::PollFull(kernel, full));
-    EXPECT_TRUE(rcu::Poll(kernel, cookie));
-  }
+  WaitAndLookAtCookies(kernel, rcu::SynchronizeExpedited);
+  WaitAndLookAtCookies(kernel, rcu::Synchronize);
   kernel.result->status = static_cast<uint32_t>(abi::GuestStatus::kDone);
   platform::Exit(0);
 }
