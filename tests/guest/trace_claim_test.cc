@@ -79,7 +79,8 @@ class TraceClaimTest : public testing::Test {
   struct sigaction before_ = {};
 };
 
-// More steps than the claim has instructions, however it is compiled: at the end nothing comes between.
+// More steps than the claim has instructions, however it is compiled: at the end nothing comes
+// between.
 constexpr uint32_t kMostSteps = 40;
 
 TEST_F(TraceClaimTest, ARecordIsTakenFromOneRingOnly) {
