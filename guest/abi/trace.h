@@ -1,9 +1,15 @@
 // The per-CPU trace rings: what the guest writes and the VMM reads, without an exit. Freestanding.
 //
-// A record is written by its own CPU only. The cursor in PerCpuHeader is advanced first (one xadd,
-// so an interrupt on the same CPU takes its own record), and only then is the record filled; a
-// cursor beyond the end therefore counts exactly the records that did not fit: lost = (cursor -
-// end) / sizeof(TraceRecord). Nothing wraps.
+// A record is taken by its own CPU only. The cursor in PerCpuHeader is advanced first (one xadd, so
+// an interrupt on the same CPU takes its own record), and only then is the record filled; a cursor
+// beyond the end therefore counts exactly the records that did not fit: lost = (cursor - end) /
+// sizeof(TraceRecord). Nothing wraps.
+//
+// Between the two its writer may be interrupted, or preempted and go on later, maybe on another
+// CPU: it fills the record that it took. Until then the record is a hole before those that were
+// taken after it; a run that ends meanwhile leaves the hole for good, at any place of the ring, and
+// as many as there were writers under way. The word of event and target is written last, so that
+// its being 0 (no event has 0) is what tells a record that was not finished from one that is wrong.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,8 @@ void CaseCallbacksLeft(Kernel& kernel);
 void CaseBootStages(Kernel& kernel);
 // G11: every step fails, up and down; then off and on `rounds` times.
 void CaseFailures(Kernel& kernel);
-// G12: a reader that lost its CPU, which goes offline.
+// G12: a reader that lost its CPU, which goes idle, and offline: after the reader, and before it,
+// the last CPU of its leaf, with a grace period that begins before the CPU is dead, and after.
 void CaseReaderLeft(Kernel& kernel);
 // G13: expedite nesting, one call too many, rcu_normal.
 void CaseNesting(Kernel& kernel);

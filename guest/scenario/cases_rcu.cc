@@ -1,10 +1,11 @@
 // The cases of readers, and of RCU while the machine boots.
 #include "guest/kernel/alloc.h"
+#include "guest/kernel/rcu/internal.h"
 #include "guest/kernel/rcu/read_side.h"
-#include "guest/kernel/rcu/state.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/cases.h"
 #include "guest/scenario/crew.h"
+#include "guest/scenario/plugged_step.h"
 #include "guest/scenario/scenario.h"
 
 namespace sipi {
@@ -56,6 +57,106 @@ void WaitExpedited(CrewMember& member) {
   rcu::SynchronizeExpedited(member.crew->kernel());
   SIPI_ASSERT(left.reads.Load(std::memory_order_seq_cst) == 0);
   left.passed.FetchAdd(1, std::memory_order_seq_cst);
+}
+
+// The reader's CPU goes while it is inside. The way down waits for those who are there when it
+// begins, so this one is put on the list of the CPU's leaf when that wait is over, as if it had
+// been preempted there then.
+struct ReaderOutlives : ReaderLeft {
+  platform::Atomic<uint32_t> armed{0};
+  platform::Atomic<uint32_t> dying{0};
+  platform::Atomic<uint32_t> queued{0};
+  // The normal grace period begins before the CPU is dead, and waits for it too.
+  platform::Atomic<uint32_t> begins_first{0};
+};
+
+void AwaitSet(platform::Atomic<uint32_t>& word) {
+  while (word.Load(std::memory_order_seq_cst) == 0) SleepJiffies(1);
+}
+
+// The dying CPU, interrupts off.
+Error DieWithReader(PerCpu& self, CpuNumber cpu) {
+  auto& left = OwnerOfPlugged<ReaderOutlives>(self);
+  if (cpu != kMover || left.armed.Load(std::memory_order_seq_cst) == 0) return Error::kNone;
+  left.dying.Store(1, std::memory_order_seq_cst);
+  const platform::Deadline for_ever = WaitedForEver(*self.kernel);
+  const auto set = [](uint32_t value) { return value != 0; };
+  SIPI_ASSERT(platform::SpinPolitely(left.queued.Ref(), set, 100, for_ever));
+  if (left.begins_first.Load(std::memory_order_seq_cst) == 0) return Error::kNone;
+  const uint64_t mask = self.rcu->grpmask;
+  const auto waited_for = [mask](uint64_t waits) { return (waits & mask) != 0; };
+  SIPI_ASSERT(platform::SpinPolitely(self.rcu->leaf->qsmask.Ref(), waited_for, 100, for_ever));
+  return Error::kNone;
+}
+
+void ReadAsIfOnMover(CrewMember& member) {
+  auto& left = static_cast<ReaderOutlives&>(*static_cast<Actor&>(member).left);
+  AwaitSet(left.dying);
+  {
+    IrqGuard irq;
+    rcu::ReadLock();
+    rcu::QueueBlockedReader(member.crew->kernel().percpu(kMover), *CurrentThread());
+  }
+  left.reads.Store(1, std::memory_order_seq_cst);
+  left.queued.Store(1, std::memory_order_seq_cst);
+  left.go.Wait();
+  left.reads.Store(0, std::memory_order_seq_cst);
+  rcu::ReadUnlock();
+}
+
+void TakeDownAround(CrewMember& member) {
+  SIPI_ASSERT(CpuDown(member.crew->kernel(), kMover, abi::CpuhpState::kOffline) == Error::kNone);
+}
+
+void SpawnActor(Crew& crew, ReaderLeft& left, void (*body)(CrewMember&), uint32_t cpu) {
+  Actor& actor = *AllocateArray<Actor>(crew.kernel(), 1);
+  actor.left = &left;
+  actor.body = body;
+  crew.Spawn(actor, {.name = "actor", .cpu = cpu});
+}
+
+// CPU 3, the mover's neighbour, is off: the reader stays behind on a leaf without CPUs.
+void OutliveCpu(Kernel& kernel, ReaderOutlives& left, bool begins_first) {
+  left.dying.Store(0, std::memory_order_seq_cst);
+  left.queued.Store(0, std::memory_order_seq_cst);
+  left.passed.Store(0, std::memory_order_seq_cst);
+  left.begins_first.Store(begins_first ? 1 : 0, std::memory_order_seq_cst);
+  left.armed.Store(1, std::memory_order_seq_cst);
+  Crew& crew = MakeCrew(kernel);
+  SpawnActor(crew, left, ReadAsIfOnMover, 1);
+  SpawnActor(crew, left, TakeDownAround, 1);
+  AwaitSet(left.queued);
+  if (begins_first) SpawnActor(crew, left, WaitNormal, 0);
+  while (
+      platform::AtomicRef<uint32_t>(kernel.slot(kMover).parked).Load(std::memory_order_seq_cst) ==
+      0) {
+    SleepJiffies(1);
+  }
+  const rcu::Data& gone = rcu::DataOf(kernel, kMover);
+  SIPI_ASSERT((gone.leaf->qsmaskinitnext & gone.grpmask) == 0);
+  if (!begins_first) SpawnActor(crew, left, WaitNormal, 0);
+  SpawnActor(crew, left, WaitExpedited, 0);
+  SleepJiffies(40);
+  SIPI_ASSERT(left.passed.Load(std::memory_order_seq_cst) == 0);
+  left.go.Complete(kernel);
+  crew.Join();
+  SIPI_ASSERT(left.passed.Load(std::memory_order_seq_cst) == 2);
+  left.armed.Store(0, std::memory_order_seq_cst);
+  rcu::Synchronize(kernel);
+  rcu::SynchronizeExpedited(kernel);
+  SIPI_ASSERT(CpuUp(kernel, kMover, abi::CpuhpState::kOnline) == Error::kNone);
+  rcu::Synchronize(kernel);
+}
+
+void OutliveCpu(Kernel& kernel) {
+  constexpr CpuNumber kNeighbour{3};
+  auto& left = *AllocateArray<ReaderOutlives>(kernel, 1);
+  PlugStepIn(kernel,
+             {static_cast<abi::CpuhpState>(89), Section::kStarting, false, nullptr, DieWithReader},
+             &left);
+  SIPI_ASSERT(CpuDown(kernel, kNeighbour, abi::CpuhpState::kOffline) == Error::kNone);
+  for (const bool begins_first : {true, false}) OutliveCpu(kernel, left, begins_first);
+  SIPI_ASSERT(CpuUp(kernel, kNeighbour, abi::CpuhpState::kOnline) == Error::kNone);
 }
 
 // --- G10
@@ -120,6 +221,7 @@ void CaseReaderLeft(Kernel& kernel) {
   rcu::SynchronizeExpedited(kernel);
   SIPI_ASSERT(CpuUp(kernel, kMover, abi::CpuhpState::kOnline) == Error::kNone);
   rcu::Synchronize(kernel);
+  OutliveCpu(kernel);
 }
 
 void NoteBootStage(Kernel& kernel, BootStage stage) {

@@ -1,12 +1,8 @@
 // Case G10: grace periods and callbacks at each stage of boot.
 #include "guest/kernel/apic.h"
 #include "guest/kernel/calibrate.h"
-#include "guest/kernel/rcu/read_side.h"
-#include "guest/kernel/rcu/state.h"
-#include "guest/kernel/sched/time.h"
-#include "guest/kernel/sched/wait.h"
 #include "guest/kernel/smpboot.h"
-#include "tests/kernel/rcu_fixture.h"
+#include "tests/kernel/rcu_held.h"
 
 namespace sipi {
 namespace {
@@ -33,16 +29,6 @@ void CallAll(Kernel& kernel, Counted (&all)[N]) {
 template <size_t N>
 void ExpectEachOnce(const Counted (&all)[N], const char* stage) {
   for (const Counted& each : all) EXPECT_EQ(each.runs, 1u) << stage;
-}
-
-// What is waited for has passed, by either kind of cookie.
-void WaitAndLookAtCookies(Kernel& kernel, void (*wait)(Kernel&)) {
-  const rcu::Cookie cookie = rcu::GetState(kernel);
-  const rcu::FullCookie full = rcu::GetStateFull(kernel);
-  EXPECT_FALSE(rcu::Poll(kernel, cookie) || rcu::PollFull(kernel, full));
-  wait(kernel);
-  EXPECT_TRUE(rcu::Poll(kernel, cookie));
-  EXPECT_TRUE(rcu::PollFull(kernel, full));
 }
 
 // Both kinds, and at once: no virtual time to speak of passes where nobody can be in the way.

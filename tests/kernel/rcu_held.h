@@ -58,4 +58,14 @@ inline Completion& StartWaiting(Kernel& kernel, void (*wait)(void*)) {
   return done;
 }
 
+// What is waited for has passed, by either kind of cookie. Nobody else has a grace period run.
+inline void WaitAndLookAtCookies(Kernel& kernel, void (*wait)(Kernel&)) {
+  const rcu::Cookie cookie = rcu::GetState(kernel);
+  const rcu::FullCookie full = rcu::GetStateFull(kernel);
+  EXPECT_FALSE(rcu::Poll(kernel, cookie) || rcu::PollFull(kernel, full));
+  wait(kernel);
+  EXPECT_TRUE(rcu::Poll(kernel, cookie));
+  EXPECT_TRUE(rcu::PollFull(kernel, full));
+}
+
 }  // namespace sipi

@@ -162,6 +162,86 @@ TEST(RcuHotplug, AReaderOutlivesItsCpu) {
   });
 }
 
+// A reader that was switched out on CPU 2 after the way down had waited for readers: it is put on
+// the leaf's list while CPU 2 dies.
+struct LeftBehind {
+  platform::Atomic<uint32_t> dying{0};
+  platform::Atomic<uint32_t> queued{0};
+  Completion go;
+  Completion out;
+};
+
+void AwaitSet(platform::AtomicRef<uint32_t> word) {
+  const auto set = [](uint32_t value) { return value != 0; };
+  while (!platform::SpinUntil(word, set, platform::DeadlineInUs(100))) CondResched();
+}
+
+void ReadAsIfOnCpu2(void* argument) {
+  auto& left = *static_cast<LeftBehind*>(argument);
+  Thread& self = *CurrentThread();
+  AwaitSet(left.dying.Ref());
+  {
+    IrqGuard irq;
+    rcu::ReadLock();
+    rcu::QueueBlockedReader(self.kernel->percpu(CpuNumber(2)), self);
+  }
+  left.queued.Store(1, std::memory_order_seq_cst);
+  left.go.Wait();
+  rcu::ReadUnlock();
+  left.out.Complete(*self.kernel);
+}
+
+Error DieWithReader(PerCpu& self, CpuNumber cpu) {
+  if (cpu.value != 2) return Error::kNone;
+  auto& left = OwnerOfPlugged<LeftBehind>(self);
+  left.dying.Store(1, std::memory_order_seq_cst);
+  const auto set = [](uint32_t value) { return value != 0; };
+  EXPECT_TRUE(platform::SpinUntil(left.queued.Ref(), set, platform::NoDeadline()));
+  return Error::kNone;
+}
+
+// The initialisation of a grace period finds a reader on a leaf without CPUs, and lets it hold that
+// leaf's place in the tree; the reader goes before the leaf's own turn comes. Nobody but the
+// initialisation can report for the leaf then. The kthread is kept between the two by the lock of
+// the last leaf.
+TEST(RcuHotplug, AReaderLeavesAnEmptyLeafWhileAGracePeriodBegins) {
+  KernelOptions options = RcuOptions(6, kRcuModes[0]);
+  options.kernel.rcu_fanout = 2;
+  options.kernel.rcu_fanout_leaf = 2;
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    rcu::State& state = rcu::StateOf(kernel);
+    rcu::Node& empty = *rcu::DataOf(kernel, CpuNumber(2)).leaf;
+    rcu::Node& last = *rcu::DataOf(kernel, CpuNumber(4)).leaf;
+    auto& left = *AllocateArray<LeftBehind>(kernel, 1);
+    PlugStepIn(kernel,
+               {static_cast<CpuhpState>(89), Section::kStarting, false, nullptr, DieWithReader},
+               &left);
+    Down(kernel, 3);
+    SleepJiffies(100);  // nobody wants a grace period any more
+    EXPECT_TRUE(SetAffinity(*state.gp_thread, 4));
+    const auto down = [](void*) { Down(*CurrentThread()->kernel, 2); };
+    SpawnThread(kernel,
+                {.name = "reader", .function = ReadAsIfOnCpu2, .argument = &left, .cpu = 1});
+    SpawnThread(kernel, {.name = "down", .function = down, .cpu = 1});
+    AwaitSet(left.queued.Ref());
+    {
+      IrqSpinGuard guard(kernel, last.ofl_lock);
+      while (empty.qsmaskinitnext != 0 || rcu::GpInProgress(state)) platform::DelayUs(10);
+      (void)rcu::RequestGp(state);
+      while (!empty.wait_blkd_tasks) platform::DelayUs(10);
+      left.go.Complete(kernel);
+      while (empty.blocked_first != nullptr) platform::DelayUs(10);
+    }
+    left.out.Wait();
+    rcu::SynchronizeNormal(state);
+    EXPECT_EQ(empty.parent->qsmaskinit & empty.grpmask, 0u);
+    Up(kernel, 2);
+    rcu::SynchronizeNormal(state);
+    EXPECT_EQ(empty.parent->qsmaskinit & empty.grpmask, empty.grpmask);
+  });
+}
+
 // The second half of G5: a CPU is missing in the middle; the others are served.
 TEST(RcuHotplug, WithACpuMissingTheOthersAreServed) {
   ForSeeds(6, RcuOptions(8, kRcuModes[0]), [](Kernel& kernel) {

@@ -1,6 +1,9 @@
 // Cookies where grace periods of both kinds overlap, and where none is needed.
+#include <utility>
+
 #include "guest/kernel/apic.h"
 #include "guest/kernel/calibrate.h"
+#include "guest/kernel/rcu/exp.h"
 #include "guest/kernel/smpboot.h"
 #include "tests/kernel/rcu_held.h"
 
@@ -90,14 +93,8 @@ void BootWithoutScheduler(Kernel& kernel) {
   kernel.strategy = kernel.params->strategy;
   CalibrateBootCpu(self);
   rcu::Init(kernel);
-  for (void (*const wait)(Kernel&) : {rcu::SynchronizeExpedited, rcu::Synchronize}) {
-    const rcu::FullCookie full = rcu::GetStateFull(kernel);
-    const rcu::Cookie cookie = rcu::GetState(kernel);
-    EXPECT_FALSE(rcu::PollFull(kernel, full) || rcu::Poll(kernel, cookie));
-    wait(kernel);
-    EXPECT_TRUE(rcu::PollFull(kernel, full));
-    EXPECT_TRUE(rcu::Poll(kernel, cookie));
-  }
+  WaitAndLookAtCookies(kernel, rcu::SynchronizeExpedited);
+  WaitAndLookAtCookies(kernel, rcu::Synchronize);
   kernel.result->status = static_cast<uint32_t>(abi::GuestStatus::kDone);
   platform::Exit(0);
 }
@@ -110,6 +107,38 @@ TEST(Cookies, AreDoneByVacuousGracePeriods) {
     KernelMachine machine(options);
     machine.RunBoot(BootWithoutScheduler);
   }
+}
+
+// What the caller has stored is there for all CPUs before a counter is looked at. Else a grace
+// period that begins after the look could let a reader through that begins later still and finds
+// what was there before the store. `published` is read past the CPU's own store buffer, as another
+// CPU reads it.
+TEST(Cookies, AreTakenBehindTheCallersStores) {
+  KernelOptions options = RcuOptions(2, kRcuModes[0]);
+  options.chaos.on = true;
+  options.chaos.store_buffer = true;
+  options.chaos.schedule = sim::Schedule::kChosen;  // nothing leaves the buffer by itself
+  KernelMachine machine(options);
+  machine.Run([](Kernel& kernel) {
+    auto& published = *AllocateArray<uint32_t>(kernel, 1);
+    const rcu::Cookie old = rcu::GetState(kernel);
+    using Look = void (*)(Kernel&, rcu::Cookie);
+    const std::pair<const char*, Look> looks[] = {
+        {"a short cookie", [](Kernel& k, rcu::Cookie) { (void)rcu::GetState(k); }},
+        {"a full cookie", [](Kernel& k, rcu::Cookie) { (void)rcu::GetStateFull(k); }},
+        {"an expedited one",
+         [](Kernel& k, rcu::Cookie) { (void)rcu::SnapExpSequence(rcu::StateOf(k)); }},
+        {"the question", [](Kernel& k, rcu::Cookie cookie) { (void)rcu::Poll(k, cookie); }},
+    };
+    for (const auto& [name, look] : looks) {
+      IrqGuard irq;  // an interrupt empties the buffer
+      platform::AtomicRef<uint32_t>(published).Store(0, std::memory_order_seq_cst);
+      platform::AtomicRef<uint32_t>(published).Store(1, std::memory_order_release);
+      EXPECT_EQ(published, 0u) << name << ": the store is not buffered, so nothing is tested";
+      look(kernel, old);
+      EXPECT_EQ(published, 1u) << name;
+    }
+  });
 }
 
 }  // namespace

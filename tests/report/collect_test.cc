@@ -56,23 +56,32 @@ TEST(Collect, SumsWhatRingsAndLogsLost) {
   EXPECT_EQ(Collect(rings, tracks, k1Ghz).lost, 8u);
 }
 
-TEST(Collect, CountsGuestRecordsThatWereNeverFinishedAsLost) {
-  // The cursor was advanced, then the CPU was stopped: the record is still zero.
-  const std::array<TraceRecord, 3> guest = {At(10, TraceEvent::kBootEntry), TraceRecord(),
-                                            At(30, TraceEvent::kAlive)};
+// A thread took a record and was preempted, others wrote on behind it, and the run ended.
+TEST(Collect, CountsGuestRecordsThatWereNeverFinishedApart) {
+  TraceRecord begun = At(15, TraceEvent::kNone);  // the word of its event comes last
+  begun.value = 7;
+  const std::array<TraceRecord, 5> guest = {At(10, TraceEvent::kBootEntry), TraceRecord(), begun,
+                                            At(30, TraceEvent::kAlive), TraceRecord()};
   const std::array rings = {GuestRing{.cpu = 0, .records = guest}};
   const Timeline timeline = Collect(rings, {}, k1Ghz);
-  EXPECT_EQ(timeline.lost, 1u);
+  EXPECT_EQ(timeline.unfinished, 3u);
+  EXPECT_EQ(timeline.lost, 0u);
   ASSERT_EQ(timeline.events.size(), 2u);
   EXPECT_EQ(timeline.events[1].t_ns, 20);
+  const std::array full = {GuestRing{.cpu = 0, .records = guest, .lost = 3}};
+  EXPECT_EQ(Collect(full, {}, k1Ghz).lost, 3u);
 }
 
-TEST(Collect, DoesNotCountTheRecordThatTheEndOfTheRunCutOff) {
-  const std::array<TraceRecord, 2> guest = {At(10, TraceEvent::kBootEntry), TraceRecord()};
-  const std::array cut = {GuestRing{.cpu = 0, .records = guest}};
-  EXPECT_EQ(Collect(cut, {}, k1Ghz).lost, 0u);
-  const std::array full = {GuestRing{.cpu = 0, .records = guest, .lost = 3}};
-  EXPECT_EQ(Collect(full, {}, k1Ghz).lost, 4u);
+TEST(Collect, CountsFinishedGuestRecordsThatAreNoEventsAsLost) {
+  TraceRecord timeless = At(0, TraceEvent::kAlive);
+  TraceRecord nothing = At(20, TraceEvent::kNone);  // its last word is there, and is no event
+  nothing.target = 1;
+  const std::array<TraceRecord, 4> guest = {At(10, TraceEvent::kBootEntry), timeless, nothing,
+                                            At(30, static_cast<TraceEvent>(0xbeef))};
+  const std::array rings = {GuestRing{.cpu = 0, .records = guest}};
+  const Timeline timeline = Collect(rings, {}, k1Ghz);
+  EXPECT_EQ(timeline.unfinished, 0u);
+  EXPECT_EQ(timeline.lost, 3u);
 }
 
 TEST(Collect, RefusesEventsThatAGuestCannotHave) {

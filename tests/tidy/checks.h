@@ -30,7 +30,8 @@ Findings CheckWaits(const SourceFile& file);
 // The simulator knows no host clock, no floating point, no order of hashes, no chance but its own.
 Findings CheckDeterminism(const SourceFile& file);
 // The build picks the platform, not the preprocessor: no conditional compilation in the guest, none
-// by platform elsewhere.
+// by platform elsewhere. Nor by the compiler's sanitizers, of which each compiler tells in its own
+// way: the product's meson.build files know of them, tests have tests/support/sanitized.h.
 Findings CheckConditionals(const SourceFile& file);
 // Nothing is left for later in the text.
 Findings CheckLeftovers(const SourceFile& file);

@@ -115,6 +115,12 @@ TEST(Conditionals, GuestHasNone) {
   EXPECT_EQ(CheckConditionals(File("vmm/kvm/a.h", {"#if defined(__x86_64__)"})).size(), 1u);
 }
 
+TEST(Conditionals, NobodyAsksOneCompilerForSanitizers) {
+  const std::string line = "#if defined(__SANITIZE_ADDRESS__)";
+  EXPECT_EQ(CheckConditionals(File("vmm/vcpu/a.cc", {line})).size(), 1u);
+  EXPECT_TRUE(CheckConditionals(File("tests/support/sanitized.h", {line})).empty());
+}
+
 TEST(Leftovers, AreFoundInComments) {
   EXPECT_EQ(CheckLeftovers(File("a.cc", {std::string("// TO") + "DO: later"})).size(), 1u);
   EXPECT_TRUE(CheckLeftovers(File("a.cc", {"// done"})).empty());

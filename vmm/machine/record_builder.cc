@@ -74,6 +74,11 @@ void AddTimeline(const Remains& remains, RunRecord& record) {
   if (record.lost_events != 0) {
     record.notes.push_back(LostEventsNote(record.lost_events));
   }
+  if (timeline.unfinished != 0) {
+    record.notes.push_back(
+        absl::StrCat("records of the timeline that were being written when the run ended: ",
+                     timeline.unfinished));
+  }
 }
 
 // How far the CPU is: the AP's own word once it is let go, the control CPU's before that, and again

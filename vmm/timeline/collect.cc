@@ -27,10 +27,23 @@ int64_t ToNs(int64_t ticks, uint64_t tsc_khz) {
 
 int64_t TicksSince(uint64_t origin, uint64_t tsc) { return static_cast<int64_t>(tsc - origin); }
 
-// The guest writes its ring itself; what is not a guest event was never finished, or is no record
-// at all.
+// The guest writes its ring itself; what is not a guest event is no record at all.
 bool IsGuestRecord(const abi::TraceRecord& record) {
   return record.tsc != 0 && record.event < abi::TraceEvent::kHostFirst && IsEvent(record.event);
+}
+
+// The word that is written last is not there (guest/abi/trace.h).
+bool IsUnfinished(const abi::TraceRecord& record) {
+  return record.event == abi::TraceEvent::kNone && record.target == 0;
+}
+
+enum class Verdict : uint8_t { kEvent, kUnfinished, kLost };
+
+Verdict OfHost(const abi::TraceRecord&) { return Verdict::kEvent; }
+
+Verdict OfGuest(const abi::TraceRecord& record) {
+  if (IsUnfinished(record)) return Verdict::kUnfinished;
+  return IsGuestRecord(record) ? Verdict::kEvent : Verdict::kLost;
 }
 
 class Collector {
@@ -38,13 +51,14 @@ class Collector {
   Collector(const TscClock& clock, uint64_t origin) : clock_(clock), origin_(origin) {}
 
   // Appends one track. Within it the order of the records stands, whatever their times say.
-  template <class Accept>
+  template <class Judge>
   void AddTrack(int32_t cpu, std::span<const abi::TraceRecord> records, uint64_t tsc_offset,
-                Accept accept) {
+                Judge judge) {
     int64_t latest = 0;
     for (const abi::TraceRecord& record : records) {
-      if (!accept(record)) {
-        ++timeline_.lost;
+      const Verdict verdict = judge(record);
+      if (verdict != Verdict::kEvent) {
+        ++(verdict == Verdict::kUnfinished ? timeline_.unfinished : timeline_.lost);
         continue;
       }
       const int64_t ticks = TicksSince(origin_, record.tsc - tsc_offset);
@@ -111,17 +125,11 @@ Timeline Collect(std::span<const GuestRing> rings, std::span<const HostTrack> tr
   // Host first: where both have the same time, the host's event (SIPI taken) came before the
   // guest's (first instruction).
   for (const HostTrack& track : tracks) {
-    collector.AddTrack(track.cpu, track.log->records(), 0,
-                       [](const abi::TraceRecord&) { return true; });
+    collector.AddTrack(track.cpu, track.log->records(), 0, OfHost);
     collector.AddLost(track.log->lost());
   }
   for (const GuestRing& ring : rings) {
-    // The record that a CPU was writing when the run's end stopped it is none that got lost.
-    std::span<const abi::TraceRecord> finished = ring.records;
-    if (ring.lost == 0 && !finished.empty() && !IsGuestRecord(finished.back())) {
-      finished = finished.first(finished.size() - 1);
-    }
-    collector.AddTrack(ring.cpu, finished, guest_offset, IsGuestRecord);
+    collector.AddTrack(ring.cpu, ring.records, guest_offset, OfGuest);
     collector.AddLost(ring.lost);
   }
   return collector.Finish();

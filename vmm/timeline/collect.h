@@ -32,14 +32,17 @@ struct HostTrack {
   const HostLog* log = nullptr;
 };
 
-// `lost` counts what the rings and logs could not hold, and guest records that are no events: never
-// finished (the CPU was stopped while it wrote) or of a number that nobody knows. `adjusted` counts
+// `lost` counts what the rings and logs could not hold, and guest records that are no events: of a
+// number that nobody knows, or without a time. `unfinished` counts guest records that their writers
+// had taken but not finished when the run ended, wherever in the ring they stand
+// (guest/abi/trace.h): nothing that happened is missing with them. `adjusted` counts
 // events whose time was moved to keep the order of their own track: a record that an interrupt
 // overtook, a TSC that went backwards, a time before the run.
 struct Timeline {
   std::vector<Event>
       events;  // by time; equal times keep the order of their track, host before guest
   uint64_t lost = 0;
+  uint64_t unfinished = 0;
   uint64_t adjusted = 0;
 };
 

@@ -20,11 +20,8 @@
 namespace sipi {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr size_t kStackBytes = 512 * 1024;  // the sanitizers' frames are large
-#else
-constexpr size_t kStackBytes = 128 * 1024;
-#endif
+// meson.build knows of sanitizers, whichever compiler brings them.
+constexpr size_t kStackBytes = size_t{SIPI_VCPU_STACK_KIB} * 1024;
 
 bool WantsCompletion(uint32_t exit_reason) {
   return exit_reason == KVM_EXIT_IO || exit_reason == KVM_EXIT_MMIO ||

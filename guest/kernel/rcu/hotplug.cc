@@ -40,12 +40,10 @@ void ReportCpuStarting(PerCpu& self) {
   const bool is_new = (leaf.expmaskinitnext & data.grpmask) == 0;
   leaf.expmaskinitnext |= data.grpmask;
   if (is_new) state.ncpus.FetchAdd(1, std::memory_order_acq_rel);
-  if ((leaf.qsmask.Load(std::memory_order_relaxed) & data.grpmask) != 0) {
-    // It went and came within one grace period's beginning: it was gone in between.
-    ReportQsNode(leaf, data.grpmask, leaf.gp_seq.Load(std::memory_order_relaxed));
-  } else {
-    leaf.lock.Unlock();
-  }
+  // No grace period waits for a CPU that is not there: ReportCpuDead has reported for it, or, where
+  // it went between the scan and the leaf's turn, InitNode in the step in which it set the bit.
+  SIPI_ASSERT((leaf.qsmask.Load(std::memory_order_relaxed) & data.grpmask) == 0);
+  leaf.lock.Unlock();
   leaf.ofl_lock.Unlock();
 }
 

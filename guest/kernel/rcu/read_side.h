@@ -35,8 +35,6 @@ namespace sipi::rcu {
 [[gnu::always_inline]] inline void NonPreemptibleReadUnlock() { CompilerBarrier(); }
 
 // --- Whichever the machine has. No thread: one CPU, one context, and no grace period waits.
-enum class ReaderKind : uint8_t { kNothing, kCounts, kDisablesPreemption };
-
 inline ReaderKind ReaderKindOf(const abi::KernelKnobs& knobs) {
   if (knobs.rcu_flavour == abi::RcuFlavour::kPreemptible) return ReaderKind::kCounts;
   const bool preempts =
@@ -47,7 +45,7 @@ inline ReaderKind ReaderKindOf(const abi::KernelKnobs& knobs) {
 [[gnu::always_inline]] inline void ReadLock() {
   Thread* thread = CurrentThread();
   if (thread == nullptr) return;
-  switch (ReaderKindOf(thread->kernel->kernel_knobs())) {
+  switch (thread->rcu.reader_kind) {
     case ReaderKind::kCounts:
       return PreemptibleReadLock(*thread);
     case ReaderKind::kDisablesPreemption:
@@ -60,7 +58,7 @@ inline ReaderKind ReaderKindOf(const abi::KernelKnobs& knobs) {
 [[gnu::always_inline]] inline void ReadUnlock() {
   Thread* thread = CurrentThread();
   if (thread == nullptr) return;
-  switch (ReaderKindOf(thread->kernel->kernel_knobs())) {
+  switch (thread->rcu.reader_kind) {
     case ReaderKind::kCounts:
       return PreemptibleReadUnlock(*thread);
     case ReaderKind::kDisablesPreemption:

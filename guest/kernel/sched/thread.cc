@@ -1,5 +1,6 @@
 // Making threads, and the scheduler's set-up for the machine and for a CPU.
 #include "guest/kernel/alloc.h"
+#include "guest/kernel/rcu/read_side.h"
 #include "guest/kernel/sched/run_queue.h"
 #include "guest/kernel/sched/smp_call.h"
 
@@ -42,6 +43,7 @@ Thread& MakeThread(Kernel& kernel, const ThreadSpec& spec) {
   thread.number = kernel.scheduler->threads.FetchAdd(1, std::memory_order_relaxed);
   thread.per_cpu = spec.cpu != Thread::kAnyCpu;
   thread.affinity.Store(spec.cpu, std::memory_order_relaxed);
+  thread.rcu.reader_kind = rcu::ReaderKindOf(kernel.kernel_knobs());
   thread.timer.function = EndOfSleep;
   thread.timer.argument = &thread;
   thread.older = reinterpret_cast<Thread*>(kernel.scheduler->last_thread.Exchange(

@@ -146,7 +146,7 @@ sipi_isr_common:
     pushq %r9
     pushq %r10
     pushq %r11
-    leaq 72(%rsp), %rdi             // InterruptFrame
+    movq %rsp, %rdi                 // InterruptFrame
     cld
     pushq %rbp                      // the CPU aligned RSP to 16, then pushed 7 words; with these 10 it is off by 8
     movq %rsp, %rbp

@@ -181,13 +181,16 @@ void Break(const abi::FaultSpec& fault) {
 
 }  // namespace sipi::platform
 
-extern "C" void SipiInterrupt(const sipi::platform::InterruptFrame* frame) {
+extern "C" void SipiInterrupt(sipi::platform::InterruptFrame* frame) {
   using namespace sipi;  // NOLINT: a C entry point
   PerCpu& self = platform::ThisCpu();
   if (frame->vector == abi::kSpuriousVector) return;  // no EOI (SDM vol 3A, 11.9)
   if (frame->vector >= 32) {
     HandleInterrupt(self, Vector(static_cast<uint8_t>(frame->vector)));
-    if (self.need_resched != 0) PreemptAfterInterrupt();
+    if (self.need_resched != 0) {
+      platform::FinishTraceClaim(frame->rip, frame->rcx, frame->rflags, self.header.ring_end);
+      PreemptAfterInterrupt();
+    }
     return;
   }
   abi::ResultPage& result = *self.kernel->result;

@@ -25,9 +25,10 @@ struct TrampolineParams {
 inline constexpr uint64_t kTrampolineParamsOffset = 0xf00;
 static_assert(sizeof(TrampolineParams) == 64);
 
-// Where entry.S's interrupt stubs jump to, interrupts off. `frame` is vector, error code, RIP, CS,
-// RFLAGS, RSP, SS.
+// What the interrupt stubs (entry.S) leave on the stack: the registers that a C++ function may
+// change, vector, error code, and what the CPU has pushed. What stands here is taken back by IRET.
 struct InterruptFrame {
+  uint64_t r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
   uint64_t vector;
   uint64_t error_code;
   uint64_t rip;
@@ -43,7 +44,7 @@ extern "C" {
 [[noreturn]] void SipiBootMain(uint32_t start_info, uint64_t boot_entry_ticks);
 [[noreturn]] void SipiApMain(sipi::Kernel* kernel, sipi::PerCpu* self,
                              uint64_t first_instruction_ticks);
-void SipiInterrupt(const sipi::platform::InterruptFrame* frame);
+void SipiInterrupt(sipi::platform::InterruptFrame* frame);  // by the stubs, interrupts off
 void sipi_thread_start();  // switch.S: where a new thread's first switch returns to
 
 extern const unsigned char sipi_trampoline_image[];  // the page, as linked into the image

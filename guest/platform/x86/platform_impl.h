@@ -12,6 +12,7 @@
 #include "guest/abi/trace.h"
 #include "guest/kernel/percpu.h"
 #include "guest/platform/builtin_atomics.h"
+#include "guest/platform/x86/trace_claim.h"
 
 namespace sipi::platform {
 
@@ -145,21 +146,18 @@ inline void SwitchContext(Context& from, Context& to) {
 }
 
 // The record is written as the four words that it is, low halves and high halves apart: RDTSC gives
-// its
-// result so, and putting it together first would cost instructions in a place where each one counts
-// (an
-// emulated ring 0). Inlined everywhere for the same reason.
+// its result so, and putting it together first would cost instructions in a place where each one
+// counts (an emulated ring 0). Inlined everywhere for the same reason. The event comes last: a
+// record that has one is whole (guest/abi/trace.h).
 [[gnu::always_inline]] inline void TraceWords(uint32_t tsc_low, uint32_t tsc_high,
                                               uint32_t event_and_target, uint32_t value) {
-  uint64_t at = sizeof(abi::TraceRecord);
-  bool full;
-  asm volatile("xaddq %0, %%gs:0; cmpq %%gs:8, %0" : "+r"(at), "=@ccae"(full)::"memory");
-  if (full) return;  // the cursor counts it as lost
-  auto* record = reinterpret_cast<uint32_t*>(at);
+  const TraceClaim claim = ClaimTraceRecord();
+  if (claim.full) return;
+  auto* record = reinterpret_cast<volatile uint32_t*>(claim.at);
   record[0] = tsc_low;
   record[1] = tsc_high;
-  record[2] = event_and_target;
   record[3] = value;
+  record[2] = event_and_target;
 }
 [[gnu::always_inline]] inline void TracePacked(uint32_t event_and_target, uint32_t value) {
   uint32_t low, high;
