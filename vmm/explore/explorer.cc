@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "vmm/explore/drawn_topology.h"
 #include "vmm/explore/explore_check.h"
 #include "vmm/explore/rcu_case.h"
 
@@ -50,6 +51,13 @@ const std::vector<Change>& Changes() {
                       if (ExploresRcu(c)) c.config.scenario_knobs.rounds = 1;
                     }});
     list.push_back({"exp-parallel", [](ExploreCase& c) { c.config.kernel.rcu_exp_parallel = 0; }});
+    list.push_back({"short-bound", [](ExploreCase& c) {
+                      c.config.knobs.handshake_timeout_ms = 10'000;
+                      c.short_bound = false;
+                    }});
+    list.push_back(
+        {"order", [](ExploreCase& c) { std::sort(c.config.order.begin(), c.config.order.end()); }});
+    list.push_back({"places", [](ExploreCase& c) { UsePlainPlaces(c.config.topology); }});
     list.push_back({"unknown-clock", [](ExploreCase& c) { c.config.clock_known = true; }});
     return list;
   }();
@@ -60,8 +68,8 @@ const std::vector<Change>& Changes() {
 bool DropCpu(ExploreCase& c) {
   if (c.config.cpus <= 2 || c.doomed_cpu == c.config.cpus - 1) return false;
   --c.config.cpus;
-  c.config.topology.places.pop_back();
-  c.config.order.pop_back();
+  DropLastCpu(c.config.topology);
+  std::erase(c.config.order, c.config.cpus);
   c.held_ns.pop_back();
   return true;
 }
