@@ -110,15 +110,27 @@ void RunOnline(PerCpu& self) {
 
 }  // namespace
 
+namespace {
+
+// A retry may have begun before this CPU came here: it would wait for one that runs already, and
+// nobody would know that only an INIT helps.
+void SayDead(PerCpu& self) {
+  SyncState state = SyncStateOf(*self.kernel, self.cpu);
+  while (state == SyncState::kShouldDie || state == SyncState::kKicked) {
+    if (SyncTransition(*self.kernel, self.cpu, state, SyncState::kDead)) break;
+    state = SyncStateOf(*self.kernel, self.cpu);
+  }
+  NotifyCpu(self, kBootCpu);
+}
+
+}  // namespace
+
 void Park(PerCpu& self) {
   platform::IrqDisable();
   platform::Trace(TraceEvent::kParked, 0, 0);
   platform::AtomicRef<uint32_t>(self.slot->parked).Store(1, std::memory_order_seq_cst);
   AnswerOnTheWayDown(self);
-  if (SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {
-    (void)SyncTransition(*self.kernel, self.cpu, SyncState::kShouldDie, SyncState::kDead);
-    NotifyCpu(self, kBootCpu);
-  }
+  SayDead(self);
   platform::HaltForever();
 }
 

@@ -199,6 +199,16 @@ class SmpbootOps {
     KickTreeChildren(self_);
   }
 
+  // Until it has done its last steps, or is on its way down.
+  bool AwaitOnline(CpuNumber cpu, platform::Deadline deadline) {
+    const auto online = [this, cpu](uint32_t value) {
+      return value == static_cast<uint32_t>(CpuhpState::kOnline) ||
+             SyncStateOf(kernel_, cpu) != SyncState::kOnline;
+    };
+    platform::AtomicRef<uint32_t> state(kernel_.slot(cpu).cpuhp_state);
+    return ControlWait(self_, state, online, deadline);
+  }
+
   // One more try for a CPU that has failed; nobody waits for its first one any more. False if it
   // was not made, since the first one is not over.
   bool Retry(CpuNumber cpu) {
@@ -214,6 +224,11 @@ class SmpbootOps {
     slot.parked = 0;
     slot.on_its_own = 0;
     slot.tree_rank = 0;
+    BringTo(cpu, Goal::kOnline);
+    const auto error = static_cast<Error>(slot.error);
+    if (error != Error::kCancelled || SyncStateOf(kernel_, cpu) != SyncState::kDead) return true;
+    // It was still on its way to park when this try began. Now an INIT helps.
+    slot.error = slot.parked = 0;
     BringTo(cpu, Goal::kOnline);
     return true;
   }
@@ -280,15 +295,7 @@ class SmpbootOps {
   }
 
   void WaitOnline(CpuNumber cpu) {
-    const auto arrived = [](uint32_t value) {
-      return value != static_cast<uint32_t>(SyncState::kOnline);
-    };
-    platform::AtomicRef<uint32_t> state(kernel_.slot(cpu).cpuhp_state);
-    const auto online = [&](uint32_t value) {
-      return value == static_cast<uint32_t>(CpuhpState::kOnline) ||
-             arrived(SyncWord(kernel_, cpu).Load(std::memory_order_seq_cst));
-    };
-    if (!ControlWait(self_, state, online)) {
+    if (!AwaitOnline(cpu, HandshakeDeadline(kernel_))) {
       TraceTimeout(kernel_, cpu);
       kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kTimeoutOnline);
     } else if (SyncStateOf(kernel_, cpu) != SyncState::kOnline) {
@@ -366,6 +373,7 @@ void RetryFailedCpus(PerCpu& self) {
   for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
     const CpuNumber cpu(kernel.order[i]);
     if (kernel.slot(cpu).error == 0) continue;
+    if (SyncStateOf(kernel, cpu) == SyncState::kOnline) (void)ops.AwaitOnline(cpu, late);
     if (SyncStateOf(kernel, cpu) == SyncState::kShouldDie)
       (void)ControlWait(self, SyncWord(kernel, cpu), IsDead, late);
     // A broadcast has started it too, though it was not kicked.

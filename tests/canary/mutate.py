@@ -174,8 +174,8 @@ CANARIES = {
         "      TraceTimeout(kernel_, cpu);\n      if (!CanaryIs(28)) slot.error = ")]),
     29: ("an AP that parks does not say that it is dead", [(
         "guest/kernel/ap.cc",
-        "  if (SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {",
-        "  if (!CanaryIs(29) && SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {")]),
+        "  SayDead(self);\n  platform",
+        "  if (!CanaryIs(29)) SayDead(self);\n  platform")]),
     30: ("a CPU that is retried keeps its error", [(
         "guest/kernel/smpboot.cc",
         "    slot.error = 0;\n    slot.parked = 0;",
