@@ -89,10 +89,10 @@ void RunOnline(PerCpu& self) {
 }
 
 // Tickless: the timer is never armed here, so an idle CPU costs nothing. Whoever is given up while
-// it is online sees it here, woken by CancelAp.
+// it is online sees it here, woken by CancelAp, even if its retry has begun meanwhile.
 [[noreturn]] void Idle(PerCpu& self) {
   platform::IrqDisable();
-  while (SyncStateOf(*self.kernel, self.cpu) != SyncState::kShouldDie) platform::HaltEnabled();
+  while (SyncStateOf(*self.kernel, self.cpu) == SyncState::kOnline) platform::HaltEnabled();
   platform::Trace(TraceEvent::kCancelled, 0, 0);
   CpuhpDown(self, self.cpu, Section::kOnline);
   CpuhpDown(self, self.cpu, Section::kStarting);
@@ -128,9 +128,10 @@ void SayDead(PerCpu& self) {
 void Park(PerCpu& self) {
   platform::IrqDisable();
   platform::Trace(TraceEvent::kParked, 0, 0);
-  platform::AtomicRef<uint32_t>(self.slot->parked).Store(1, std::memory_order_seq_cst);
   AnswerOnTheWayDown(self);
   SayDead(self);
+  // From here on nobody's word is looked at: where none was given up, a retry waits for this.
+  platform::AtomicRef<uint32_t>(self.slot->parked).Store(1, std::memory_order_seq_cst);
   platform::HaltForever();
 }
 

@@ -174,8 +174,8 @@ CANARIES = {
         "      TraceTimeout(kernel_, cpu);\n      if (!CanaryIs(28)) slot.error = ")]),
     29: ("an AP that parks does not say that it is dead", [(
         "guest/kernel/ap.cc",
-        "  SayDead(self);\n  platform",
-        "  if (!CanaryIs(29)) SayDead(self);\n  platform")]),
+        "  SayDead(self);\n",
+        "  if (!CanaryIs(29)) SayDead(self);\n")]),
     30: ("a CPU that is retried keeps its error", [(
         "guest/kernel/smpboot.cc",
         "    slot.error = 0;\n    slot.parked = 0;",

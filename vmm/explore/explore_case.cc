@@ -128,6 +128,8 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   DrawBound(draws, space.faults, drawn);
   DrawHolds(draws, drawn);
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
+  // The ACPI PM timer wraps within such a freeze, and no sample could tell.
+  if (drawn.chaos.frozen != Rate::kOff && !drawn.short_bound) config.clock_known = true;
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
   const bool retry = draws.OneIn(4);
   config.retry = space.retry.value_or(retry);
