@@ -101,6 +101,20 @@ std::string Explorer::HostError(const std::string& what) {
   return what;
 }
 
+std::string FailureKind(const std::string& wrong) {
+  std::string kind;
+  uint32_t depth = 0;
+  for (const char c : wrong) {
+    if (c == ')' && depth != 0) --depth;
+    if (c == '(') ++depth;
+    if (depth != 0) continue;
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && !kind.empty() && kind.back() == '#') continue;
+    kind += digit ? '#' : c;
+  }
+  return kind;
+}
+
 bool LeaveOut(const std::string& name, ExploreCase& explored) {
   if (name == kCpu) return DropCpu(explored);
   for (const Change& change : Changes()) {
@@ -115,9 +129,10 @@ ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong,
                              std::vector<std::string>* left_out) {
   ExploreCase best = failing;
   *wrong = Run(best);
+  const std::string kind = FailureKind(*wrong);
   const auto keep_if_failing = [&](ExploreCase tried, const std::string& name) {
     std::string its = Run(tried);
-    if (its.empty() || !host_error_.ok()) return false;
+    if (its.empty() || !host_error_.ok() || FailureKind(its) != kind) return false;
     if (left_out != nullptr) left_out->push_back(name);
     best = std::move(tried);
     *wrong = std::move(its);

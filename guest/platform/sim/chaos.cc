@@ -216,10 +216,14 @@ void Machine::Settle() {
   settled_ = true;
   for (Cpu& cpu : cpus_) {
     cpu.harmed = cpu.hung;
-    const bool lost = cpu.self == nullptr || cpu.init_lost;
-    if (cpu.state != CpuState::kParked || !lost) continue;
-    Enqueue({cpu.number, apic::DeliveryMode::kInit, {}}, std::max(now_ns_, cpu.last_message_ns));
+    if (cpu.state == CpuState::kParked) MayNeedInit(cpu);
   }
+}
+
+// The faults have ended, and the CPU halts for good: does it need the machine's owner?
+void Machine::MayNeedInit(const Cpu& cpu) {
+  if (cpu.self != nullptr && !cpu.init_lost) return;
+  Enqueue({cpu.number, apic::DeliveryMode::kInit, {}}, std::max(now_ns_, cpu.last_message_ns));
 }
 
 // A kick is an INIT and SIPIs, or SIPIs alone. One of them is enough: only where all were lost has

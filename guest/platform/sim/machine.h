@@ -227,6 +227,7 @@ class Machine {
   void CheckStart(Cpu& cpu);
   void CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr);
   void Settle();
+  void MayNeedInit(const Cpu& cpu);
   bool LosesStartup(uint32_t target, apic::DeliveryMode mode);
   uint64_t ArrivalNs(Cpu& target, apic::DeliveryMode mode, uint64_t planned_ns);
 
