@@ -183,7 +183,10 @@ CANARIES = {
     31: ("a retry does not wait for who is late", [(
         "guest/kernel/smpboot.cc",
         "    if (SyncStateOf(kernel, cpu) == SyncState::kShouldDie)\n      (void)",
-        "    if (!CanaryIs(31) && SyncStateOf(kernel, cpu) == SyncState::kShouldDie)\n      (void)")]),
+        "    if (!CanaryIs(31) && SyncStateOf(kernel, cpu) == SyncState::kShouldDie)\n      (void)"), (
+        "guest/kernel/smpboot.cc",
+        "    if (cancelled && SyncStateOf",
+        "    if (!CanaryIs(31) && cancelled && SyncStateOf")]),
     32: ("a step is entered and not run", [(
         "guest/kernel/cpuhp.cc",
         "    } else if (step->startup != nullptr) {",
