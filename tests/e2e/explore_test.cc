@@ -59,7 +59,7 @@ TEST(Explore, SaysThatThereIsNothingToSave) {
   }
 }
 
-// Another build draws other cases, or has another kernel: its file says so, and is run all the same.
+// Another build draws other cases, or has another kernel: its file is run with a note.
 TEST(Explore, AnotherBuildsCaseIsReplayedWithANote) {
   const std::string path = TempPath("old.json");
   std::ofstream(path) << R"({"schema":"sipi.explore.case/2","version":"0.0.1","cases":"0123",)"

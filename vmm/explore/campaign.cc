@@ -12,9 +12,9 @@ namespace {
 
 constexpr uint64_t kChunk = 512;  // schedules that a thread takes at once
 
-// Chunks go out in order and come back in any; `done` is what is complete from the first on. A chunk
-// that is cut short counts as far as it went. A failure behind that stays known, and its seed is not
-// run again.
+// Chunks go out in order and come back in any; `done` is what is complete from the first on. A
+// chunk that is cut short counts as far as it went. A failure behind that stays known, and its seed
+// is not run again.
 class Work {
  public:
   Work(const CampaignPlan& plan, const std::atomic<bool>& stop, CampaignState& state)

@@ -31,8 +31,8 @@ class Explorer {
   const absl::Status& host_error() const { return host_error_; }
 
   // Leaves out of a failing case what it fails in the same way without: faults, knobs, change
-  // points, CPUs. Each try is one run. `wrong` gets what is wrong with the result, `left_out`, if not null, the names
-  // of what was left out, in order.
+  // points, CPUs. Each try is one run. `wrong` gets what is wrong with the result, `left_out`, if
+  // not null, the names of what was left out, in order.
   ExploreCase Shrink(const ExploreCase& failing, std::string* wrong,
                      std::vector<std::string>* left_out = nullptr);
 
