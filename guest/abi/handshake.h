@@ -22,11 +22,12 @@ enum class SyncState : uint32_t {
 //   kicked -> should-die                        gave up waiting; a late AP sees it, and parks
 //   alive, should-online -> should-die          rolled back, before or after letting the AP go
 //   kicked -> kicked, should-die -> kicked      a retry after a failed try (Linux can_boot_ap)
+//   kicked -> dead                              an AP parks that was given up before that retry
 //
 constexpr bool SyncTransitionAllowed(SyncState from, SyncState to) {
   switch (to) {
     case SyncState::kDead:
-      return from == SyncState::kShouldDie;
+      return from == SyncState::kShouldDie || from == SyncState::kKicked;
     case SyncState::kKicked:
       return from == SyncState::kDead || from == SyncState::kKicked ||
              from == SyncState::kShouldDie;

@@ -89,10 +89,10 @@ void RunOnline(PerCpu& self) {
 }
 
 // Tickless: the timer is never armed here, so an idle CPU costs nothing. Whoever is given up while
-// it is online sees it here, woken by CancelAp.
+// it is online sees it here, woken by CancelAp, even if its retry has begun meanwhile.
 [[noreturn]] void Idle(PerCpu& self) {
   platform::IrqDisable();
-  while (SyncStateOf(*self.kernel, self.cpu) != SyncState::kShouldDie) platform::HaltEnabled();
+  while (SyncStateOf(*self.kernel, self.cpu) == SyncState::kOnline) platform::HaltEnabled();
   platform::Trace(TraceEvent::kCancelled, 0, 0);
   CpuhpDown(self, self.cpu, Section::kOnline);
   CpuhpDown(self, self.cpu, Section::kStarting);
@@ -110,15 +110,28 @@ void RunOnline(PerCpu& self) {
 
 }  // namespace
 
+namespace {
+
+// A retry may have begun before this CPU came here: it would wait for one that runs already, and
+// nobody would know that only an INIT helps.
+void SayDead(PerCpu& self) {
+  SyncState state = SyncStateOf(*self.kernel, self.cpu);
+  while (state == SyncState::kShouldDie || state == SyncState::kKicked) {
+    if (SyncTransition(*self.kernel, self.cpu, state, SyncState::kDead)) break;
+    state = SyncStateOf(*self.kernel, self.cpu);
+  }
+  NotifyCpu(self, kBootCpu);
+}
+
+}  // namespace
+
 void Park(PerCpu& self) {
   platform::IrqDisable();
   platform::Trace(TraceEvent::kParked, 0, 0);
-  platform::AtomicRef<uint32_t>(self.slot->parked).Store(1, std::memory_order_seq_cst);
   AnswerOnTheWayDown(self);
-  if (SyncStateOf(*self.kernel, self.cpu) == SyncState::kShouldDie) {
-    (void)SyncTransition(*self.kernel, self.cpu, SyncState::kShouldDie, SyncState::kDead);
-    NotifyCpu(self, kBootCpu);
-  }
+  SayDead(self);
+  // From here on nobody's word is looked at: where none was given up, a retry waits for this.
+  platform::AtomicRef<uint32_t>(self.slot->parked).Store(1, std::memory_order_seq_cst);
   platform::HaltForever();
 }
 

@@ -23,7 +23,6 @@ platform::Deadline HandshakeDeadline(Kernel& kernel) {
 }
 
 uint16_t Traced(CpuNumber cpu) { return static_cast<uint16_t>(cpu.value); }
-
 // A wait of the control CPU. While it waits it also takes its part in TSC checks that APs ask for.
 template <class Pred>
 bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
@@ -149,6 +148,10 @@ Error WaitStartingDone(PerCpu& self, CpuNumber cpu) {
   return Error::kTimeoutOnline;
 }
 
+void RingBeforeKick(Kernel& kernel) {
+  if (kernel.params->doorbell != 0) platform::Doorbell(abi::Doorbell::kBeforeKick);
+}
+
 namespace {
 
 // What sequence::RunStrategy asks of the control CPU. `own`: APs run on their own.
@@ -199,12 +202,21 @@ class SmpbootOps {
     KickTreeChildren(self_);
   }
 
-  // One more try for a CPU that has failed; nobody waits for its first one any more. False if it
-  // was not made, since the first one is not over.
+  // Until it has done its last steps, or is on its way down.
+  bool AwaitOnline(CpuNumber cpu, platform::Deadline deadline) {
+    const auto online = [this, cpu](uint32_t own) {
+      const bool up = SyncStateOf(kernel_, cpu) == SyncState::kOnline;
+      return !up || own == static_cast<uint32_t>(CpuhpState::kOnline);
+    };
+    platform::AtomicRef<uint32_t> state(kernel_.slot(cpu).cpuhp_state);
+    return ControlWait(self_, state, online, deadline);
+  }
+
+  // One more try for a CPU that has failed. False: not made, since the first one is not over.
   bool Retry(CpuNumber cpu) {
     abi::CpuSlot& slot = kernel_.slot(cpu);
     if (SyncStateOf(kernel_, cpu) == SyncState::kOnline) {
-      // It was let go and was late with its last steps; it may have done them by now.
+      // It may have done its last steps by now.
       if (CpuhpProgress(kernel_, cpu, Section::kOnline) == CpuhpState::kOnline) slot.error = 0;
       return false;
     }
@@ -212,14 +224,18 @@ class SmpbootOps {
     platform::Trace(TraceEvent::kRetry, Traced(cpu), slot.error);
     slot.error = 0;
     slot.parked = 0;
-    slot.on_its_own = 0;
-    slot.tree_rank = 0;
+    slot.on_its_own = slot.tree_rank = 0;
     BringTo(cpu, Goal::kOnline);
+    // It may have been on its way to park when this try began. Once it is there an INIT helps.
+    const bool cancelled = slot.error == static_cast<uint32_t>(Error::kCancelled);
+    if (cancelled && SyncStateOf(kernel_, cpu) == SyncState::kDead) {
+      slot.error = slot.parked = 0;
+      BringTo(cpu, Goal::kOnline);
+    }
     return true;
   }
 
-  // Waits until every kicked CPU is online; the bound is one handshake's, begun anew whenever some
-  // AP arrives.
+  // Until every kicked CPU is online; the bound is one handshake's, begun anew with each arrival.
   void WaitAllOnline(Scope) {
     uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
     while (before != 0) {
@@ -280,15 +296,7 @@ class SmpbootOps {
   }
 
   void WaitOnline(CpuNumber cpu) {
-    const auto arrived = [](uint32_t value) {
-      return value != static_cast<uint32_t>(SyncState::kOnline);
-    };
-    platform::AtomicRef<uint32_t> state(kernel_.slot(cpu).cpuhp_state);
-    const auto online = [&](uint32_t value) {
-      return value == static_cast<uint32_t>(CpuhpState::kOnline) ||
-             arrived(SyncWord(kernel_, cpu).Load(std::memory_order_seq_cst));
-    };
-    if (!ControlWait(self_, state, online)) {
+    if (!AwaitOnline(cpu, HandshakeDeadline(kernel_))) {
       TraceTimeout(kernel_, cpu);
       kernel_.slot(cpu).error = static_cast<uint32_t>(Error::kTimeoutOnline);
     } else if (SyncStateOf(kernel_, cpu) != SyncState::kOnline) {
@@ -316,14 +324,6 @@ class SmpbootOps {
   const bool own_;
   bool rekicked_ = false;
 };
-
-}  // namespace
-
-void RingBeforeKick(Kernel& kernel) {
-  if (kernel.params->doorbell != 0) platform::Doorbell(abi::Doorbell::kBeforeKick);
-}
-
-namespace {
 
 // An AP that came up on its own, or that the host waited for, has undone what it did itself. The
 // PREPARE section is the control CPU's to undo.
@@ -366,6 +366,7 @@ void RetryFailedCpus(PerCpu& self) {
   for (uint32_t i = 0; i < kernel.params->order_count; ++i) {
     const CpuNumber cpu(kernel.order[i]);
     if (kernel.slot(cpu).error == 0) continue;
+    if (SyncStateOf(kernel, cpu) == SyncState::kOnline) (void)ops.AwaitOnline(cpu, late);
     if (SyncStateOf(kernel, cpu) == SyncState::kShouldDie)
       (void)ControlWait(self, SyncWord(kernel, cpu), IsDead, late);
     // A broadcast has started it too, though it was not kicked.

@@ -59,6 +59,28 @@ TEST(Explore, SaysThatThereIsNothingToSave) {
   }
 }
 
+// Another build draws other cases, or has another kernel: its file is run with a note.
+TEST(Explore, AnotherBuildsCaseIsReplayedWithANote) {
+  const std::string path = TempPath("old.json");
+  std::ofstream(path) << R"({"schema":"sipi.explore.case/2","version":"0.0.1","cases":"0123",)"
+                      << R"("seed":7,"cpus":0,"scenario":"smpboot","strategy":null,)"
+                      << R"("faults":true,"retry":null,"left_out":["schedule"]})";
+  const Finished f = Explore({"--replay=" + path});
+  EXPECT_EQ(f.status, 0) << f.err;
+  EXPECT_TRUE(Contains(f.err, "--replay: " + path + ": was saved by another build of sipi (0.0.1"))
+      << f.err;
+  EXPECT_TRUE(Contains(f.err, "Replay it with the build that saved it")) << f.err;
+  EXPECT_TRUE(Contains(f.out, "nothing is wrong")) << f.out;
+}
+
+TEST(Explore, AnUnwritableStateIsNotSentToStandardOutput) {
+  const Finished f = Explore({"--schedules=1", "--state=/proc/none/x.json"});
+  EXPECT_EQ(f.status, 2);
+  EXPECT_TRUE(Contains(f.err, "--state: /proc/none/x.json")) << f.err;
+  EXPECT_TRUE(Contains(f.err, "name a file in a directory that can be written")) << f.err;
+  EXPECT_FALSE(Contains(f.err, "standard output")) << f.err;
+}
+
 TEST(Explore, AFileThatIsNoJsonIsNamedWithItsPlace) {
   const std::string path = TempPath("bad.json");
   std::ofstream(path) << "{\"schema\":\n  oops";

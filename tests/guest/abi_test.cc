@@ -34,7 +34,8 @@ TEST(Handshake, NoStepOfTheWayUpCanBeSkipped) {
 
 TEST(Handshake, OnlyTheControlCpuCancelsAndOnlyAParkedApIsDead) {
   for (SyncState from : kAll) {
-    EXPECT_EQ(SyncTransitionAllowed(from, SyncState::kDead), from == SyncState::kShouldDie)
+    EXPECT_EQ(SyncTransitionAllowed(from, SyncState::kDead),
+              from == SyncState::kShouldDie || from == SyncState::kKicked)
         << Name(from);
   }
   EXPECT_TRUE(SyncTransitionAllowed(SyncState::kKicked, SyncState::kShouldDie));

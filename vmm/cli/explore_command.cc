@@ -43,7 +43,7 @@ absl::StatusOr<std::string> Report(uint64_t seed, const ExploreSpace& space,
   std::string text = absl::StrCat(Describe(found), "\n  ", wrong, "\n");
   std::vector<std::string> left_out;
   const ExploreCase small = explorer.Shrink(found, &wrong, &left_out);
-  if (small_case != nullptr) *small_case = SavedCase{seed, space, left_out};
+  if (small_case != nullptr) *small_case = MakeSavedCase(seed, space, left_out);
   absl::StrAppend(&text, "made small: ", Describe(small), "\n  ", wrong, "\n",
                   explorer.Trace(small, kTraceEvents));
   return text;
@@ -103,7 +103,11 @@ absl::StatusOr<CaseReport> ReportOfFile(const std::string& path, uint32_t canary
   absl::StatusOr<SavedCase> saved = ParseSavedCase(text, path);
   if (!saved.ok()) return FlagError("--replay", std::string(saved.status().message()));
   saved->space.canary = canary;
-  ASSIGN_OR_RETURN(const ExploreCase small, CaseOf(*saved));
+  const std::string note = OtherBuildsNote(*saved, path);
+  if (!note.empty()) Say(absl::StrCat("--replay: ", note));
+  const absl::StatusOr<ExploreCase> made = CaseOf(*saved, path);
+  if (!made.ok()) return FlagError("--replay", std::string(made.status().message()));
+  const ExploreCase& small = *made;
   Explorer explorer;
   const std::string wrong = explorer.Run(small);
   RETURN_IF_ERROR(explorer.host_error());
@@ -167,7 +171,9 @@ absl::StatusOr<CampaignState> StateFor(const CampaignPlan& plan, const std::stri
 
 // A search of hours should not end without a place for what it found.
 absl::Status CheckOutputs(const ExploreFlags& flags) {
-  if (!flags.state_file.empty()) RETURN_IF_ERROR(CheckResultFile(flags.state_file, "--state"));
+  if (!flags.state_file.empty()) {
+    RETURN_IF_ERROR(CheckResultFile(flags.state_file, "--state", StandardOutput::kRefused));
+  }
   if (!flags.save_file.empty()) RETURN_IF_ERROR(CheckResultFile(flags.save_file, "--save"));
   return absl::OkStatus();
 }
@@ -182,17 +188,24 @@ class StateKeeper {
     const auto time = std::chrono::steady_clock::now();
     if (path_.empty() || time < next_) return;
     next_ = time + kInterval;
-    const absl::Status written = WriteResultFile(path_, StateJson(now), "--state");
+    const absl::Status written = Write(now);
     if (!written.ok() && !said_) Say(written);
     said_ = said_ || !written.ok();
   }
 
   // At its end. False: it has been said.
   bool Finish(const CampaignState& state) const {
-    return WriteOutput(path_, StateJson(state), "--state");
+    if (path_.empty()) return true;
+    const absl::Status written = Write(state);
+    if (!written.ok()) Say(written);
+    return written.ok();
   }
 
  private:
+  absl::Status Write(const CampaignState& state) const {
+    return WriteResultFile(path_, StateJson(state), "--state", StandardOutput::kRefused);
+  }
+
   static constexpr std::chrono::seconds kInterval{5};
   const std::string path_;
   std::chrono::steady_clock::time_point next_;

@@ -187,7 +187,7 @@ void AddExploreFlags(CLI::App& app, RawExplore& raw) {
       "bring CPUs that failed up once more (default: drawn; exhaustive: off)");
   add("--shard", raw.shard, "I/N", "do only the I-th of N parts (default 1/1)");
   add("--jobs", raw.jobs, "N", "threads (default: one per core)");
-  add("--max-failures", raw.max_failures, "N", "end after so many (default 1)");
+  add("--max-failures", raw.max_failures, "N", "end after so many new ones (default 1)");
   add("--state", raw.state, "FILE", "keep what has been done there, and go on from it");
   add("--replay", raw.replay, "SEED|FILE|CHOICES",
       "run this one alone, and show what is wrong with it");

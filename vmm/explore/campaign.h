@@ -26,7 +26,7 @@ struct CampaignPlan {
   uint32_t shard = 1;            // this one, counted from 1
   uint32_t shards = 1;
   uint32_t jobs = 1;
-  uint32_t max_failures = 1;  // then it ends
+  uint32_t max_failures = 1;  // new ones; then it ends
 };
 
 struct Failure {
@@ -50,16 +50,18 @@ struct CampaignState {
   CampaignIdentity campaign;
   uint32_t shard = 1;
   uint64_t done = 0;              // of this shard's schedules, from its first on
-  std::vector<Failure> failures;  // by seed
+  std::vector<Failure> failures;  // by seed, each once; some may lie behind `done`
 };
 
 // Schedules that a shard has to do: seeds first_seed + i with i % shards == shard - 1.
 uint64_t SchedulesOfShard(uint64_t schedules, uint32_t shard, uint32_t shards);
 
 // Runs what is left of the plan, from state.done on; updates `state`. Returns when all is done,
-// when `max_failures` have been found, or soon after `*stop` is set. `progress` is called about
-// every second on the calling thread, with what can be gone on from at that moment; may be null.
-// Errors: those of RunWorkers and Explorer; `state` holds then what was done before.
+// when `max_failures` new ones have been found and all that is before the last of them has been
+// looked at, or soon after `*stop` is set. However it ends, the next call with its state goes on
+// behind it: no failure is lost, none is counted twice. `progress` is called about every second on
+// the calling thread, with what can be gone on from at that moment; may be null. Errors: those of
+// RunWorkers and Explorer; `state` holds then what was done before.
 absl::Status RunCampaign(const CampaignPlan& plan, const std::atomic<bool>& stop,
                          const std::function<void(const CampaignState&)>& progress,
                          CampaignState& state);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/base/quoted.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/explore/campaign_state.h"
 
@@ -69,7 +70,7 @@ absl::StatusOr<Merged> MergeStates(const std::vector<StateFile>& files) {
                       state.done, " of ", wanted, " schedules done\n");
     }
     for (const Failure& failure : state.failures) {
-      absl::StrAppend(&list, "  seed ", failure.seed, ": ", failure.wrong, "\n");
+      absl::StrAppend(&list, "  seed ", failure.seed, ": ", Printable(failure.wrong), "\n");
     }
   }
   Merged merged;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "vmm/base/json_reader.h"
 #include "vmm/base/json_text.h"
+#include "vmm/base/quoted.h"
 #include "vmm/base/status_macros.h"
 #include "vmm/base/version.h"
 #include "vmm/explore/explorer.h"
@@ -21,7 +23,7 @@ namespace {
 constexpr char kSchema[] = "sipi.explore/2";
 constexpr char kSchemaWithoutIdentity[] = "sipi.explore/1";
 constexpr char kRemedy[] = "give a file that `sipi explore --state` wrote";
-constexpr uint64_t kFingerprintSeeds = 8;
+constexpr uint64_t kFingerprintSeeds = 64;  // milliseconds
 
 std::optional<std::string> StrategyOf(const ExploreSpace& space) {
   if (!space.strategy) return std::nullopt;
@@ -34,8 +36,8 @@ const char* OnOff(bool on) { return on ? "on" : "off"; }
 using Options = std::vector<std::pair<const char*, std::string>>;
 Options OptionsOf(const CampaignIdentity& campaign) {
   const ExploreSpace& space = campaign.space;
-  return {{"the version of sipi", campaign.version},
-          {"the fingerprint of its kernel and cases", campaign.cases},
+  return {{"the version of sipi", Printable(campaign.version)},
+          {"the fingerprint of its kernel and cases", Printable(campaign.cases)},
           {"--scenario", Name(space.scenario)},
           {"--cpus", space.cpus == 0 ? "drawn" : absl::StrCat(space.cpus)},
           {"--strategy", StrategyOf(space).value_or("drawn")},
@@ -50,11 +52,22 @@ absl::Status ReadFailures(const nlohmann::json& array, const std::string& origin
                           CampaignState& state) {
   const uint64_t first = state.campaign.first_seed;
   const uint64_t last = first + state.campaign.schedules - 1;
+  std::set<uint64_t> seeds;
   for (size_t i = 0; i < array.size(); ++i) {
     ObjectReader reader(array[i], absl::StrCat(origin, ": failures[", i, "]"));
     Failure failure;
     reader.ReadWithin("seed", failure.seed, first, last);
     reader.Read("wrong", failure.wrong);
+    RETURN_IF_ERROR(reader.status());
+    const uint64_t shards = state.campaign.shards;
+    const auto shard = static_cast<uint32_t>((failure.seed - first) % shards + 1);
+    if (shard != state.shard) {
+      reader.FailAt("seed", absl::StrCat("is shard ", shard, "/", shards, "'s: the file is shard ",
+                                         state.shard, "/", shards, "'s; ", kRemedy));
+    }
+    if (!seeds.insert(failure.seed).second) {
+      reader.FailAt("seed", absl::StrCat("stands there twice; ", kRemedy));
+    }
     RETURN_IF_ERROR(reader.status());
     state.failures.push_back(std::move(failure));
   }

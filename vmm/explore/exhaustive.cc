@@ -145,11 +145,12 @@ ExploreCase ExhaustiveCase(const ExhaustivePlan& plan) {
 
 ChoiceList ShrinkChoices(Explorer& explorer, const ExploreCase& failing, std::string* wrong) {
   ExploreCase best = failing;
+  const std::string kind = FailureKind(explorer.Run(best));
   for (size_t i = best.choices.size(); i-- > 0;) {
     if (best.choices[i] == 0) continue;
     ExploreCase tried = best;
     tried.choices[i] = 0;
-    const bool fails = !explorer.Run(tried).empty() && explorer.host_error().ok();
+    const bool fails = FailureKind(explorer.Run(tried)) == kind && explorer.host_error().ok();
     // What follows may stand at points of another kind now, or at none.
     const auto points = explorer.ChoicePoints();
     bool fits = tried.choices.size() <= points.size();

@@ -66,8 +66,8 @@ struct ExhaustiveResult {
 ExhaustiveResult RunExhaustive(const ExhaustivePlan& plan, const std::atomic<bool>& stop,
                                const std::function<void(uint64_t)>& progress);
 
-// Leaves out of a failing list what it fails without, a run for each try, and leaves the explorer
-// at the end of the result's run. `wrong` gets what is wrong with that.
+// Leaves out of a failing list what it fails in the same way without, a run for each try, and
+// leaves the explorer at the end of the result's run. `wrong` gets what is wrong with that.
 ChoiceList ShrinkChoices(Explorer& explorer, const ExploreCase& failing, std::string* wrong);
 
 }  // namespace sipi

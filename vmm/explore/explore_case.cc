@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "vmm/explore/drawn_topology.h"
 #include "vmm/explore/draws.h"
 #include "vmm/explore/rcu_case.h"
 #include "vmm/timeline/strategy_name.h"
@@ -23,23 +24,12 @@ constexpr RateName kRates[] = {
     {"duplicated-ipi", &sim::Chaos::duplicated_ipi},
     {"stall", &sim::Chaos::stall},
     {"late-timer", &sim::Chaos::late_timer},
+    {"frozen-ap", &sim::Chaos::frozen_ap},
+    {"frozen", &sim::Chaos::frozen},
     // Drawn for RCU only.
     {"rcu-delay", &sim::Chaos::rcu_delay},
 };
 constexpr size_t kBootRates = std::size(kRates) - 1;
-
-Topology TopologyOf(uint32_t cpus, bool siblings) {
-  Topology topology = FlatTopology(cpus);
-  if (!siblings || cpus % 2 != 0) return topology;
-  topology.threads_per_core = 2;
-  for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
-    CpuPlace& place = topology.places[cpu];
-    place.core = cpu / 2;
-    place.core_index = cpu / 2;
-    place.thread = cpu % 2;
-  }
-  return topology;
-}
 
 void DrawKnobs(Draws& draws, RunConfig& config) {
   abi::Knobs& knobs = config.knobs;
@@ -89,6 +79,14 @@ void DrawHolds(Draws& draws, ExploreCase& drawn) {
   }
 }
 
+// In one of eight, APs that are late by the schedule alone, wherever on their way.
+void DrawBound(Draws& draws, bool faults, ExploreCase& drawn) {
+  static constexpr uint32_t kShortMs[] = {1, 1, 2, 3, 5, 10, 20};
+  const uint32_t bound_ms = kShortMs[draws.Below(std::size(kShortMs))];
+  drawn.short_bound = draws.OneIn(8) && faults;
+  if (drawn.short_bound) drawn.config.knobs.handshake_timeout_ms = bound_ms;
+}
+
 // One step of one CPU fails, where the table says that it may; or its firmware lies, so that it
 // must park.
 void DrawFailure(Draws& draws, ExploreCase& drawn) {
@@ -120,15 +118,18 @@ ExploreCase CaseOf(uint64_t seed, const ExploreSpace& space) {
   config.serial_fd = -1;
   const auto few = static_cast<uint32_t>(draws.OneIn(32) ? 8 : 2 + draws.Below(4));
   config.cpus = space.cpus != 0 ? space.cpus : few;
-  config.topology = TopologyOf(config.cpus, draws.OneIn(2));
-  for (uint32_t cpu = 1; cpu < config.cpus; ++cpu) config.order.push_back(cpu);
   const auto any = static_cast<sequence::StrategyId>(draws.Below(sequence::kStrategyCount));
   config.strategy = sequence::MakeStrategy(space.strategy.value_or(any));
   config.strategy.reuse_calibration = draws.OneIn(2) ? 1 : 0;
   config.strategy.overlap = draws.OneIn(4) ? 1 : 0;
   DrawKnobs(draws, config);
+  config.topology = DrawTopology(draws, config.cpus, config.apic_mode);
+  config.order = DrawOrder(draws, config.cpus);
+  DrawBound(draws, space.faults, drawn);
   DrawHolds(draws, drawn);
   DrawChaos(draws, space.faults, config.cpus, drawn.chaos);
+  // The ACPI PM timer wraps within such a freeze, and no sample could tell.
+  if (drawn.chaos.frozen != Rate::kOff && !drawn.short_bound) config.clock_known = true;
   if (draws.OneIn(8) && space.faults && config.cpus > 1) DrawFailure(draws, drawn);
   const bool retry = draws.OneIn(4);
   config.retry = space.retry.value_or(retry);
@@ -160,8 +161,8 @@ sim::Options OptionsOf(const ExploreCase& explored, const ArenaLayout& arena) {
   // A bound for each handshake there is, several times over, with another try for each CPU and one
   // more once the faults have ended: who has not converged by then never will.
   constexpr uint64_t kNsPerMs = 1'000'000;
-  options.time_limit_ns =
-      uint64_t{config.knobs.handshake_timeout_ms} * kNsPerMs * (6 * uint64_t{config.cpus} + 12);
+  constexpr uint64_t kLongestBoundMs = 60'000;  // after the faults have ended
+  options.time_limit_ns = kLongestBoundMs * kNsPerMs * (6 * uint64_t{config.cpus} + 12);
   if (ExploresRcu(explored)) options.time_limit_ns = kRcuTimeLimitMs * kNsPerMs;
   options.memory_bytes = arena.end.value;
   options.boot_params = BuildBootParams(config, arena, options.tsc_khz);
@@ -174,6 +175,10 @@ std::string Describe(const ExploreCase& explored) {
                                   StrategyName(config.strategy));
   if (config.retry) absl::StrAppend(&text, ", retry");
   if (ExploresRcu(explored)) absl::StrAppend(&text, DescribeRcu(config));
+  absl::StrAppend(&text, DescribeTopology(config.topology), DescribeOrder(config.order));
+  if (explored.short_bound) {
+    absl::StrAppend(&text, ", handshakes of ", config.knobs.handshake_timeout_ms, " ms");
+  }
   if (config.knobs.tsc_check != 0) absl::StrAppend(&text, ", tsc-check");
   if (config.knobs.ap_wait == abi::WaitMode::kSpin) absl::StrAppend(&text, ", ap-wait=spin");
   if (config.knobs.cache_setup == abi::CacheSetup::kRendezvous) {

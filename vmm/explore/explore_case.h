@@ -37,7 +37,9 @@ struct ExploreCase {
   std::optional<uint32_t> doomed_cpu;  // its bring-up is made to fail
   bool firmware_lies = false;          // ... by a CPUID that shows another CPU's APIC ID
   std::vector<uint64_t> held_ns;       // by CPU: it takes no INIT or SIPI before
-  std::vector<uint16_t> choices;       // with Schedule::kChosen
+  // A handshake's bound is so short that the schedule alone makes any AP late, at any stage.
+  bool short_bound = false;
+  std::vector<uint16_t> choices;  // with Schedule::kChosen
 };
 
 // The kinds of injected trouble, by the names that Describe has for them.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "vmm/explore/drawn_topology.h"
 #include "vmm/explore/explore_check.h"
 #include "vmm/explore/rcu_case.h"
 
@@ -50,6 +51,13 @@ const std::vector<Change>& Changes() {
                       if (ExploresRcu(c)) c.config.scenario_knobs.rounds = 1;
                     }});
     list.push_back({"exp-parallel", [](ExploreCase& c) { c.config.kernel.rcu_exp_parallel = 0; }});
+    list.push_back({"short-bound", [](ExploreCase& c) {
+                      c.config.knobs.handshake_timeout_ms = 10'000;
+                      c.short_bound = false;
+                    }});
+    list.push_back(
+        {"order", [](ExploreCase& c) { std::sort(c.config.order.begin(), c.config.order.end()); }});
+    list.push_back({"places", [](ExploreCase& c) { UsePlainPlaces(c.config.topology); }});
     list.push_back({"unknown-clock", [](ExploreCase& c) { c.config.clock_known = true; }});
     return list;
   }();
@@ -60,8 +68,8 @@ const std::vector<Change>& Changes() {
 bool DropCpu(ExploreCase& c) {
   if (c.config.cpus <= 2 || c.doomed_cpu == c.config.cpus - 1) return false;
   --c.config.cpus;
-  c.config.topology.places.pop_back();
-  c.config.order.pop_back();
+  DropLastCpu(c.config.topology);
+  std::erase(c.config.order, c.config.cpus);
   c.held_ns.pop_back();
   return true;
 }
@@ -93,6 +101,20 @@ std::string Explorer::HostError(const std::string& what) {
   return what;
 }
 
+std::string FailureKind(const std::string& wrong) {
+  std::string kind;
+  uint32_t depth = 0;
+  for (const char c : wrong) {
+    if (c == ')' && depth != 0) --depth;
+    if (c == '(') ++depth;
+    if (depth != 0) continue;
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && !kind.empty() && kind.back() == '#') continue;
+    kind += digit ? '#' : c;
+  }
+  return kind;
+}
+
 bool LeaveOut(const std::string& name, ExploreCase& explored) {
   if (name == kCpu) return DropCpu(explored);
   for (const Change& change : Changes()) {
@@ -107,9 +129,10 @@ ExploreCase Explorer::Shrink(const ExploreCase& failing, std::string* wrong,
                              std::vector<std::string>* left_out) {
   ExploreCase best = failing;
   *wrong = Run(best);
+  const std::string kind = FailureKind(*wrong);
   const auto keep_if_failing = [&](ExploreCase tried, const std::string& name) {
     std::string its = Run(tried);
-    if (its.empty() || !host_error_.ok()) return false;
+    if (its.empty() || !host_error_.ok() || FailureKind(its) != kind) return false;
     if (left_out != nullptr) left_out->push_back(name);
     best = std::move(tried);
     *wrong = std::move(its);

@@ -15,6 +15,10 @@ namespace sipi {
 // Leaves out of a case what Shrink left out. False: it has no such thing.
 bool LeaveOut(const std::string& name, ExploreCase& explored);
 
+// What rule a failing run broke: the text without numbers, and without what a CPU was doing, in
+// parentheses. Two runs with the same kind of failure fail for what a person calls the same reason.
+std::string FailureKind(const std::string& wrong);
+
 // One thread's.
 class Explorer {
  public:
@@ -26,9 +30,9 @@ class Explorer {
   // ResourceExhausted.
   const absl::Status& host_error() const { return host_error_; }
 
-  // Leaves out of a failing case what it fails without: faults, knobs, change points, CPUs. Each
-  // try is one run. `wrong` gets what is wrong with the result, `left_out`, if not null, the names
-  // of what was left out, in order.
+  // Leaves out of a failing case what it fails in the same way without: faults, knobs, change
+  // points, CPUs. Each try is one run. `wrong` gets what is wrong with the result, `left_out`, if
+  // not null, the names of what was left out, in order.
   ExploreCase Shrink(const ExploreCase& failing, std::string* wrong,
                      std::vector<std::string>* left_out = nullptr);
 

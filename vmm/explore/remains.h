@@ -32,19 +32,17 @@ class Remains {
     return {begin, (end - header.ring_begin) / sizeof(abi::TraceRecord)};
   }
   // Something was done to it that may keep it from coming up, while there are faults.
-  bool harmed(uint32_t cpu) const {
-    return simulator_.Harmed(CpuNumber(cpu)) || explored_.doomed_cpu == cpu;
-  }
+  bool harmed(uint32_t cpu) const { return impeded(cpu) || explored_.doomed_cpu == cpu; }
   // It may be waited for in vain: not where it is a step that fails.
   bool late(uint32_t cpu) const {
     const bool step = explored_.config.fault.kind == abi::Fault::kFailStep;
-    return simulator_.Harmed(CpuNumber(cpu)) || (explored_.doomed_cpu == cpu && !step);
+    return impeded(cpu) || (explored_.doomed_cpu == cpu && !step);
   }
   // Some CPU may still be on its way, up or down: dead, late, or cancelled by the control CPU. One
   // whose own ONLINE step failed has undone everything before it says so.
   bool unsettled() const {
-    for (uint32_t cpu = 0; cpu < cpus(); ++cpu) {
-      if (simulator_.Harmed(CpuNumber(cpu))) return true;
+    for (uint32_t cpu = 1; cpu < cpus(); ++cpu) {
+      if (impeded(cpu)) return true;
     }
     constexpr auto kFirstOnlineStep = static_cast<uint64_t>(abi::CpuhpState::kApOnlineIdle);
     const abi::FaultSpec& fault = explored_.config.fault;
@@ -55,6 +53,11 @@ class Remains {
   const sim::Simulator& simulator() const { return simulator_; }
 
  private:
+  // By a fault of the machine, or by a bound that is too short for anybody. The boot CPU is up.
+  bool impeded(uint32_t cpu) const {
+    return cpu != 0 && (simulator_.Harmed(CpuNumber(cpu)) || explored_.short_bound);
+  }
+
   const ExploreCase& explored_;
   const ArenaLayout& arena_;
   const sim::Simulator& simulator_;

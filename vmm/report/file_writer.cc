@@ -22,8 +22,11 @@
 namespace sipi {
 namespace {
 
-constexpr char kRemedy[] =
-    "name a file in a directory that can be written, or - for standard output";
+const char* RemedyFor(StandardOutput standard_output) {
+  return standard_output == StandardOutput::kTaken
+             ? "name a file in a directory that can be written, or - for standard output"
+             : "name a file in a directory that can be written";
+}
 
 // A file that standard output was sent to must not be replaced under it.
 bool IsStandardOutput(const std::string& path) { return path == "-" || path == "/dev/stdout"; }
@@ -52,9 +55,10 @@ absl::Status NobodyReads(const std::string& subject) {
       "cannot write to ", subject, ": nobody reads this FIFO; start its reader first"));
 }
 
-absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subject) {
+absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subject,
+                               const char* remedy) {
   if (path.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(subject, "no file is named; ", kRemedy));
+    return absl::InvalidArgumentError(absl::StrCat(subject, "no file is named; ", remedy));
   }
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) {
@@ -63,13 +67,13 @@ absl::StatusOr<Target> Resolve(const std::string& path, const std::string& subje
       const std::filesystem::path next = std::filesystem::read_symlink(path, no_link);
       if (no_link) return Target{.path = path};
       // A link to what is not there yet; a circle of links would be ELOOP.
-      return Resolve((std::filesystem::path(path).parent_path() / next).string(), subject);
+      return Resolve((std::filesystem::path(path).parent_path() / next).string(), subject, remedy);
     }
-    return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), kRemedy);
+    return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), remedy);
   }
   if (S_ISDIR(info.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("cannot write to ", subject, ": it is a directory; ", kRemedy));
+        absl::StrCat("cannot write to ", subject, ": it is a directory; ", remedy));
   }
   if (!S_ISREG(info.st_mode)) {
     return Target{.path = path, .in_place = true, .fifo = S_ISFIFO(info.st_mode)};
@@ -87,11 +91,11 @@ std::string DirectoryOf(const std::string& path) {
 }
 
 absl::Status WriteInPlace(const Target& target, std::string_view content,
-                          const std::string& subject) {
+                          const std::string& subject, const char* remedy) {
   // Without O_NONBLOCK the open of a FIFO that nobody reads would never return.
   const UniqueFd fd(open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 && errno == ENXIO && target.fifo) return NobodyReads(subject);
-  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", subject), kRemedy);
+  if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot open ", subject), remedy);
   fcntl(fd.get(), F_SETFL, 0);
   return WriteTo(fd.get(), content, subject);
 }
@@ -103,15 +107,15 @@ void KeepMode(int fd, const std::string& path) {
   if (fchmod(fd, info.st_mode & 07777) != 0) return;  // then it has the usual ones
 }
 
-absl::Status Replace(const std::string& path, std::string_view content,
-                     const std::string& subject) {
+absl::Status Replace(const std::string& path, std::string_view content, const std::string& subject,
+                     const char* remedy) {
   static std::atomic<unsigned> counter{0};
   const std::string temporary =
       absl::StrCat(path, ".", getpid(), ".", counter.fetch_add(1), ".tmp");
   absl::Status status;
   {
     const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", subject), kRemedy);
+    if (fd.get() < 0) return ErrnoStatus(errno, absl::StrCat("cannot create ", subject), remedy);
     KeepMode(fd.get(), path);
     status = WriteTo(fd.get(), content, subject);
   }
@@ -125,18 +129,21 @@ absl::Status Replace(const std::string& path, std::string_view content,
 }  // namespace
 
 absl::Status WriteResultFile(const std::string& path, std::string_view content,
-                             std::string_view flag) {
+                             std::string_view flag, StandardOutput standard_output) {
+  const char* const remedy = RemedyFor(standard_output);
   const std::string subject = Subject(flag, path);
   if (IsStandardOutput(path)) return WriteTo(STDOUT_FILENO, content, subject);
-  ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
-  if (target.in_place) return WriteInPlace(target, content, subject);
-  return Replace(target.path, content, subject);
+  ASSIGN_OR_RETURN(const Target target, Resolve(path, subject, remedy));
+  if (target.in_place) return WriteInPlace(target, content, subject, remedy);
+  return Replace(target.path, content, subject, remedy);
 }
 
-absl::Status CheckResultFile(const std::string& path, std::string_view flag) {
+absl::Status CheckResultFile(const std::string& path, std::string_view flag,
+                             StandardOutput standard_output) {
+  const char* const remedy = RemedyFor(standard_output);
   if (IsStandardOutput(path)) return absl::OkStatus();
   const std::string subject = Subject(flag, path);
-  ASSIGN_OR_RETURN(const Target target, Resolve(path, subject));
+  ASSIGN_OR_RETURN(const Target target, Resolve(path, subject, remedy));
   if (target.fifo) {
     const UniqueFd probe(open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
     if (probe.get() < 0 && errno == ENXIO) return NobodyReads(subject);
@@ -144,7 +151,7 @@ absl::Status CheckResultFile(const std::string& path, std::string_view flag) {
   // A file is replaced, so it is the directory that must be writable.
   const std::string& checked = target.in_place ? target.path : DirectoryOf(target.path);
   if (access(checked.c_str(), W_OK) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), kRemedy);
+    return ErrnoStatus(errno, absl::StrCat("cannot write to ", subject), remedy);
   }
   return absl::OkStatus();
 }

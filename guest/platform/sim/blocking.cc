@@ -183,6 +183,7 @@ void Machine::Halt(Cpu& cpu) {
 void Machine::Park(Cpu& cpu) {
   cpu.irqs = false;
   Sync(cpu);
+  if (settled_) MayNeedInit(cpu);
   for (;;) {
     Block(cpu, CpuState::kParked, kNever);
     TakeInterrupts(cpu);

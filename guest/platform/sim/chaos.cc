@@ -14,7 +14,12 @@ constexpr uint32_t kRanks = 3;    // what is further down is as slow as the last
 constexpr Rate Chaos::*kFaults[] = {
     &Chaos::lost_init,   &Chaos::lost_sipi,      &Chaos::late_ap, &Chaos::dead_ap,
     &Chaos::delayed_ipi, &Chaos::duplicated_ipi, &Chaos::stall,   &Chaos::late_timer,
+    &Chaos::frozen_ap,   &Chaos::frozen,
 };
+// The bound of a handshake once the faults have ended: nobody who is late then is so for longer,
+// even if it is late because of several others. Nor is a schedule slow enough for it.
+constexpr uint32_t kSettledTimeoutMs = 60'000;
+constexpr uint32_t kMaxFreezes = 2;  // anywhere: what waits for ever has a bound, too
 
 bool Alive(const Cpu& cpu) {
   return cpu.state != CpuState::kWaitForSipi && cpu.state != CpuState::kInLatency;
@@ -93,6 +98,12 @@ void Machine::Perturb(Cpu& cpu) {
     const uint64_t longest_ns = chaos.stall == Rate::kWild ? 20'000'000 : 2'000'000;
     cpu.now_ns += chaos_random_.Below(longest_ns);
   }
+  if (chaos.frozen != Rate::kOff && freezes_ < kMaxFreezes && chaos_random_.Below(8) == 0 &&
+      Strikes(Rate::kRare) && (chaos.frozen == Rate::kWild || chaos_random_.Below(8) == 0)) {
+    ++freezes_;
+    for (Cpu& other : cpus_) other.harmed = true;
+    Freeze(cpu);
+  }
   const bool has_scheduler = cpu.self != nullptr && cpu.self->run_queue != nullptr;
   if (chaos.resched != Rate::kOff && has_scheduler && chaos_random_.Below(8) == 0 &&
       Strikes(chaos.resched)) {
@@ -146,10 +157,23 @@ void Machine::CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr
             " for a function call, which is dead");
 }
 
-// An AP dies at a step of its own, where it holds no lock and nobody counts on it yet: one that has
-// been seen online and then hangs takes every kernel down with it.
+// The CPU stands still for longer than it is waited for. One in four goes on about when it is given
+// up: that is when things go wrong.
+void Machine::Freeze(Cpu& cpu) {
+  constexpr uint64_t kNsPerMs = 1'000'000;
+  constexpr uint64_t kAboutNs = 200'000;
+  const uint64_t timeout_ns = params().knobs.handshake_timeout_ms * kNsPerMs;
+  const uint64_t range_ns = chaos_random_.Below(4) == 0 ? kAboutNs : timeout_ns / 2;
+  DrainStores(cpu, 0);  // it is off its core: no buffer holds anything for so long
+  cpu.now_ns += timeout_ns + chaos_random_.Below(range_ns);
+  cpu.harmed = true;
+}
+
+// An AP dies or freezes at a step of its own, where it holds no lock and nobody counts on it yet:
+// one that has been seen online and then hangs takes every kernel down with it.
 void Machine::MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value) {
-  if (options_.chaos.dead_ap == Rate::kOff || cpu.number == 0) return;
+  const Chaos& chaos = options_.chaos;
+  if (cpu.number == 0 || (chaos.dead_ap == Rate::kOff && chaos.frozen_ap == Rate::kOff)) return;
   switch (static_cast<abi::TraceEvent>(event_and_target & 0xffff)) {
     case abi::TraceEvent::kFirstInstruction:
     case abi::TraceEvent::kLongMode:
@@ -167,8 +191,9 @@ void Machine::MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value) {
   }
   const abi::CpuSlot* const slot = cpu.self->slot;
   const bool counted_on = slot != nullptr && (slot->online | slot->call_requested) != 0;
-  if (counted_on || !Strikes(options_.chaos.dead_ap)) return;
-  Hang(cpu);
+  if (counted_on) return;
+  if (Strikes(chaos.dead_ap)) Hang(cpu);
+  if (Strikes(chaos.frozen_ap)) Freeze(cpu);
 }
 
 // The faults end here. What must hold despite them is looked at now; from here on every CPU that
@@ -184,15 +209,21 @@ void Machine::Settle() {
   Chaos& chaos = options_.chaos;
   for (Rate Chaos::*const rate : kFaults) chaos.*rate = Rate::kOff;
   fault_ = {};
-  reinterpret_cast<abi::BootParams*>(memory().base() + abi::kParamsGpa)->fault = {};
+  auto& shown = *reinterpret_cast<abi::BootParams*>(memory().base() + abi::kParamsGpa);
+  shown.fault = {};
+  shown.knobs.handshake_timeout_ms = kSettledTimeoutMs;
   choosing_ = false;
   settled_ = true;
   for (Cpu& cpu : cpus_) {
     cpu.harmed = cpu.hung;
-    const bool lost = cpu.self == nullptr || cpu.init_lost;
-    if (cpu.state != CpuState::kParked || !lost) continue;
-    Enqueue({cpu.number, apic::DeliveryMode::kInit, {}}, std::max(now_ns_, cpu.last_message_ns));
+    if (cpu.state == CpuState::kParked) MayNeedInit(cpu);
   }
+}
+
+// The faults have ended, and the CPU halts for good: does it need the machine's owner?
+void Machine::MayNeedInit(const Cpu& cpu) {
+  if (cpu.self != nullptr && !cpu.init_lost) return;
+  Enqueue({cpu.number, apic::DeliveryMode::kInit, {}}, std::max(now_ns_, cpu.last_message_ns));
 }
 
 // A kick is an INIT and SIPIs, or SIPIs alone. One of them is enough: only where all were lost has

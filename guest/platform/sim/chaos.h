@@ -42,6 +42,11 @@ struct Chaos {
   Rate duplicated_ipi = Rate::kOff;  // SIPIs and fixed IPIs
   Rate stall = Rate::kOff;           // a vCPU is off its core for up to 20 ms
   Rate late_timer = Rate::kOff;      // by up to 1 ms
+  // A vCPU is off its core for longer than a handshake may take, by up to half of that; then it
+  // goes on. An AP at a step of its own where it holds no lock and nobody counts on it; or any CPU
+  // anywhere, twice at most, upon which any other one may be late as well.
+  Rate frozen_ap = Rate::kOff;
+  Rate frozen = Rate::kOff;
   // A CPU with a scheduler gets a reschedule interrupt that nobody sent: the thread that it runs
   // may lose it at any step. Rare: one step in 2,048, wild: one in 64.
   Rate resched = Rate::kOff;

@@ -118,7 +118,7 @@ class Machine {
   void CheckStack(const Cpu& cpu);
   // A word is about to change: is it a handshake, and may it?
   void CheckStore(const void* word, uint64_t value);
-  // The CPU is about to trace this: it may die here.
+  // The CPU is about to trace this: it may die here, or freeze.
   void MayDie(Cpu& cpu, uint32_t event_and_target, uint32_t value);
   // The CPU has traced this: does a marked part begin or end (choices.cc), do the faults end?
   void TakeMark(uint32_t event_and_target, uint32_t value);
@@ -222,10 +222,12 @@ class Machine {
   void PowerOnChaos();
   void Perturb(Cpu& cpu);
   void MayLinger(Cpu& cpu, const void* touched);
+  void Freeze(Cpu& cpu);
   bool Strikes(Rate rate);
   void CheckStart(Cpu& cpu);
   void CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr);
   void Settle();
+  void MayNeedInit(const Cpu& cpu);
   bool LosesStartup(uint32_t target, apic::DeliveryMode mode);
   uint64_t ArrivalNs(Cpu& target, apic::DeliveryMode mode, uint64_t planned_ns);
 
@@ -240,6 +242,7 @@ class Machine {
   Random chaos_random_;
   std::vector<uint64_t> change_points_;
   uint64_t steps_ = 0;
+  uint32_t freezes_ = 0;  // by Chaos::frozen
   Cpu* runner_ = nullptr;
   std::vector<Cpu*> ready_;  // by number
   std::vector<ChoicePoint> choice_points_;
