@@ -178,7 +178,6 @@ void DuringBringUp(void* argument) {
     rcu::Synchronize(kernel);
     rcu::SynchronizeExpedited(kernel);
     ++stages.during_rounds;
-    SleepJiffies(1);  // mutexes are not fair: who always wants one keeps others from it
   } while (stages.stop.Load(std::memory_order_seq_cst) == 0);
   stages.during_over.Complete(kernel);
 }

@@ -60,6 +60,36 @@ TEST(SchedWait, AMutexKeepsOthersOut) {
   });
 }
 
+void LockOnce(void* argument) {
+  auto& shared = *static_cast<Shared*>(argument);
+  shared.word.FetchAdd(1, std::memory_order_seq_cst);
+  shared.mutex.Lock();
+  ++shared.plain;
+  shared.mutex.Unlock();
+  shared.done.Complete(*CurrentThread()->kernel);
+}
+
+// Whoever unlocks it and wants it again at once comes after those that wait already, even if none
+// of them has run since.
+TEST(SchedWait, AMutexGoesToWhoWaitsLongest) {
+  KernelMachine machine({.cpus = 1});
+  machine.Run([](Kernel& kernel) {
+    Shared& shared = NewShared(kernel);
+    shared.mutex.Lock();
+    SpawnMany(kernel, 3, LockOnce, shared);
+    // All of them have begun, and the only CPU is here again: they sleep.
+    while (shared.word.Load(std::memory_order_seq_cst) != 3) YieldThread();
+    YieldThread();
+    shared.mutex.Unlock();
+    EXPECT_FALSE(shared.mutex.TryLock());
+    shared.mutex.Lock();
+    EXPECT_EQ(shared.plain, 3u);
+    shared.mutex.Unlock();
+    WaitForAll(shared, 3);
+    EXPECT_TRUE(shared.mutex.TryLock());
+  });
+}
+
 void WaitForWord(void* argument) {
   auto& shared = *static_cast<Shared*>(argument);
   shared.queue.Wait([&] { return shared.word.Load(std::memory_order_acquire) != 0; });

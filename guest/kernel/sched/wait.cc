@@ -34,6 +34,10 @@ bool WaitQueue::Remove(Thread& thread) {
 
 Thread* WaitQueue::TakeFirst(Kernel& kernel) {
   IrqSpinGuard guard(kernel, lock_);
+  return TakeFirstLocked();
+}
+
+Thread* WaitQueue::TakeFirstLocked() {
   Thread* const thread = first_;
   if (thread == nullptr) return nullptr;
   thread->waits = false;
@@ -108,15 +112,42 @@ bool Completion::WaitUntil(platform::Deadline deadline) {
 
 void Completion::Reset() { done_.Store(0, std::memory_order_relaxed); }
 
-bool Mutex::TryLock() { return owner_.Exchange(1, std::memory_order_acquire) == 0; }
+bool Mutex::TryLock() {
+  uint32_t expected = kFree;
+  return owner_.Ref().CompareExchange(expected, kHeld, std::memory_order_acquire);
+}
+
+bool Mutex::Take(const Thread& current) {
+  const uint32_t owner = owner_.Load(std::memory_order_acquire);
+  if (owner == kFree) return TryLock();
+  if (owner != kHandedTo + current.number) return false;
+  owner_.Store(kHeld, std::memory_order_relaxed);
+  return true;
+}
 
 void Mutex::Lock() {
-  waiters_.Wait([this] { return TryLock(); });
+  if (TryLock()) return;
+  Thread& current = *CurrentThread();
+  for (;;) {
+    PrepareToBlock(current);
+    waiters_.Add(current);
+    if (Take(current)) break;
+    Schedule();
+    if (Take(current)) break;
+  }
+  (void)waiters_.Leave(current);
 }
 
 void Mutex::Unlock() {
-  owner_.Store(0, std::memory_order_release);
-  (void)waiters_.WakeOne(*CurrentThread()->kernel);
+  Kernel& kernel = *CurrentThread()->kernel;
+  Thread* heir = nullptr;
+  {
+    IrqSpinGuard guard(kernel, waiters_.lock_);
+    heir = waiters_.TakeFirstLocked();
+    owner_.Store(heir != nullptr ? kHandedTo + heir->number : kFree, std::memory_order_release);
+  }
+  // If it is awake, it looks by itself.
+  if (heir != nullptr) (void)WakeUp(*heir);
 }
 
 }  // namespace sipi

@@ -8,6 +8,8 @@
 
 namespace sipi {
 
+class Mutex;
+
 class WaitQueue {
  public:
   // Sleeps until pred(), which must not sleep itself. Whoever makes it true calls WakeAll or
@@ -38,9 +40,12 @@ class WaitQueue {
   bool WakeOne(Kernel& kernel);  // the one that waits longest; false: nobody did
 
  private:
+  friend class Mutex;
+
   void Add(Thread& thread);
   bool Remove(Thread& thread);  // false: somebody has taken it out to wake it
   Thread* TakeFirst(Kernel& kernel);
+  Thread* TakeFirstLocked();
   bool SleepOnce(Thread& current, platform::Deadline deadline);  // false: the deadline is over
   bool Leave(Thread& current);
 
@@ -65,6 +70,8 @@ class Completion {
   WaitQueue waiters_;
 };
 
+// Fair: whoever unlocks hands it to the one that waits longest, and nobody comes in between. (Linux
+// lets others in until a waiter has been woken in vain, then hands it over too: kernel/locking/mutex.c.)
 class Mutex {
  public:
   void Lock();
@@ -72,8 +79,17 @@ class Mutex {
   void Unlock();
 
  private:
-  platform::Atomic<uint32_t> owner_{0};  // 0 free, 1 held
+  bool Take(const Thread& current);
+
+  // Free, held, or handed to a thread that has not seen it yet: kHandedTo and its number. It becomes
+  // free, or is handed over, under the lock of `waiters_`: whoever adds itself there has either been
+  // seen, or finds it free.
+  platform::Atomic<uint32_t> owner_{kFree};
   WaitQueue waiters_;
+
+  static constexpr uint32_t kFree = 0;
+  static constexpr uint32_t kHeld = 1;
+  static constexpr uint32_t kHandedTo = 2;
 };
 
 }  // namespace sipi
