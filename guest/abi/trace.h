@@ -91,6 +91,7 @@ enum class TraceEvent : uint16_t {
   kMigrated = 64,        // thread `value` goes to CPU target
   kRefPoint = 65,        // rcu ref: value = picoseconds a reader took on average
   kTortureFailure = 66,  // value = which check
+  kGpStarved = 68,       // the grace-period kthread does not run: on CPU target; value = ms
   // Host.
   kHostFirst = 128,
   kVmCreated = 129,
@@ -210,6 +211,7 @@ inline constexpr TraceEventName kTraceEventNames[] = {
     {TraceEvent::kMigrated, "migrated"},
     {TraceEvent::kRefPoint, "ref-point"},
     {TraceEvent::kTortureFailure, "torture-failure"},
+    {TraceEvent::kGpStarved, "gp-starved"},
     {TraceEvent::kHostFirst, "host-first"},
     {TraceEvent::kVmCreated, "vm-created"},
     {TraceEvent::kVcpuCreated, "vcpu-created"},

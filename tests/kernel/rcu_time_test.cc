@@ -77,17 +77,24 @@ TEST(QuietGracePeriod, NoneRunsWhereNobodyAsks) {
   });
 }
 
-// The CPUs that stalls were reported of.
-std::set<uint32_t> StalledCpus(KernelMachine& machine, uint32_t cpus) {
-  std::set<uint32_t> stalled;
+// The targets of such an event, whose value is at least the stall's time.
+std::set<uint32_t> TargetsOf(KernelMachine& machine, uint32_t cpus, abi::TraceEvent event) {
+  std::set<uint32_t> targets;
   for (uint32_t cpu = 0; cpu < cpus; ++cpu) {
     for (const abi::TraceRecord& record : machine.Trace(cpu)) {
-      if (record.event != abi::TraceEvent::kRcuStall) continue;
+      if (record.event != event) continue;
       EXPECT_GE(record.value, 100u);
-      stalled.insert(record.target);
+      targets.insert(record.target);
     }
   }
-  return stalled;
+  return targets;
+}
+// The CPUs that stalls were reported of, and those on which the kthread was said to be starved.
+std::set<uint32_t> StalledCpus(KernelMachine& machine, uint32_t cpus) {
+  return TargetsOf(machine, cpus, abi::TraceEvent::kRcuStall);
+}
+std::set<uint32_t> StarvedCpus(KernelMachine& machine, uint32_t cpus) {
+  return TargetsOf(machine, cpus, abi::TraceEvent::kGpStarved);
 }
 
 // Readers on two leaves of a tree, and a grace period of either kind that waits for both.
@@ -106,6 +113,7 @@ void ExpectBothNamed(void (*wait)(void*)) {
     over.Wait();
   });
   EXPECT_EQ(StalledCpus(machine, 6), (std::set<uint32_t>{2, 5}));
+  EXPECT_TRUE(StarvedCpus(machine, 6).empty());
 }
 
 TEST(Stall, NamesTheReadersThatWereSwitchedOut) { ExpectBothNamed(WaitNormally); }
@@ -131,6 +139,47 @@ TEST(Stall, NamesTheCpuThatIsNeverQuiescent) {
   });
   EXPECT_EQ(StalledCpus(machine, 3), std::set<uint32_t>{1});
 }
+
+// Nobody else may run on the kthread's CPU for a while. `in`: it begins, `out`: it is over.
+void KeepTheKthreadOut(void* argument) {
+  auto& held = *static_cast<Held*>(argument);
+  Kernel& kernel = *CurrentThread()->kernel;
+  held.in.Complete(kernel);
+  {
+    const PreemptGuard guard;
+    platform::DelayUs(250'000);
+  }
+  held.out.Complete(kernel);
+}
+
+// The CPUs on which the grace-period kthread is said to be starved, where it cannot run on CPU 1.
+std::set<uint32_t> StarvedOn(bool grace_period_runs) {
+  KernelOptions options = RcuOptions(3, kRcuModes[0]);
+  options.kernel.rcu_stall_ms = 100;
+  KernelMachine machine(options);
+  machine.Run([grace_period_runs](Kernel& kernel) {
+    rcu::Barrier(kernel);
+    SleepJiffies(20);  // what boot has asked for is over
+    EXPECT_TRUE(SetAffinity(*rcu::StateOf(kernel).gp_thread, 1));
+    Held& reader = HoldReader(kernel, 2);
+    Completion* over = grace_period_runs ? &StartWaiting(kernel, WaitNormally) : nullptr;
+    auto& keeper = *AllocateArray<Held>(kernel, 1);
+    SpawnThread(kernel,
+                {.name = "keeper", .function = KeepTheKthreadOut, .argument = &keeper, .cpu = 1});
+    keeper.in.Wait();
+    if (over == nullptr) over = &StartWaiting(kernel, WaitNormally);
+    reader.go.Complete(kernel);
+    keeper.out.Wait();
+    over->Wait();
+  });
+  return StarvedCpus(machine, 3);
+}
+
+// Linux looks at the tick, too: who looks must not be who does not run.
+TEST(Stall, NamesTheCpuOnWhichTheKthreadDoesNotRun) {
+  EXPECT_EQ(StarvedOn(true), std::set<uint32_t>{1});
+}
+TEST(Stall, NamesItWhereNoGracePeriodBegins) { EXPECT_EQ(StarvedOn(false), std::set<uint32_t>{1}); }
 
 // From 64 waiters in flight on, callbacks are used; and when all have been woken, the list again.
 TEST(Waiters, FromSixtyFourOnByCallbacks) {

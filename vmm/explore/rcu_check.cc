@@ -64,6 +64,8 @@ std::string CheckGracePeriods(const std::vector<Seen>& events, uint64_t end_tick
         break;
       case TraceEvent::kRcuStall:
         return absl::StrCat("CPU ", record.target, " is said to stall a grace period");
+      case TraceEvent::kGpStarved:
+        return absl::StrCat("the grace-period kthread does not run, on CPU ", record.target);
       case TraceEvent::kExpediteNesting:
         if (record.value == ~0u) return "rcu_unexpedite_gp() was called once too often";
         break;

@@ -180,11 +180,16 @@ std::string TortureText(const RunRecord& record) {
     absl::StrAppend(&text, "rcu-torture: cut short: counters are those up to then\n");
   }
   std::set<uint32_t> stalled;
+  std::set<uint32_t> starved;
   for (const Event& event : record.events) {
     if (event.name == abi::TraceEvent::kRcuStall) stalled.insert(event.target);
+    if (event.name == abi::TraceEvent::kGpStarved) starved.insert(event.target);
   }
   for (const uint32_t cpu : stalled) {
     absl::StrAppend(&text, "rcu-torture: CPU ", cpu, " has stalled a grace period\n");
+  }
+  for (const uint32_t cpu : starved) {
+    absl::StrAppend(&text, "rcu-torture: the grace-period kthread was starved on CPU ", cpu, "\n");
   }
   for (const std::string& note : record.notes) {
     if (note != LostEventsNote(record.lost_events)) absl::StrAppend(&text, "note: ", note, "\n");

@@ -69,6 +69,7 @@ EventInfo ServiceInfoOf(TraceEvent event) {
     case TraceEvent::kSmtEnd:  // its target is a number of threads
     case TraceEvent::kCallbacksMigrated:
     case TraceEvent::kRcuStall:
+    case TraceEvent::kGpStarved:
     case TraceEvent::kWorkerPinned:
     case TraceEvent::kMigrated:
       return {true, ValueKind::kNumber};

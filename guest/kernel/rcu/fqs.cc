@@ -107,6 +107,7 @@ void FqsLoop(State& state) {
                                   DeadlineInJiffies(*state.kernel, wait));
       state.gp_awake_jiffies = Jiffies(*state.kernel);
     }
+    NoteGpActivity(state, Jiffies(*state.kernel));
     state.gp_state.Store(static_cast<uint32_t>(GpState::kDoingFqs), std::memory_order_relaxed);
     (void)TakeFlag(state, kGpFlagFqs);
     if (NothingToWaitFor(state)) return;

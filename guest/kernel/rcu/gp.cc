@@ -8,10 +8,26 @@ bool GpInProgress(State& state) {
   return SeqState(state.gp_seq.Load(std::memory_order_acquire)) != 0;
 }
 
+bool GpFlagIsSet(State& state, uint32_t flag) {
+  return (state.gp_flags.Load(std::memory_order_seq_cst) & flag) != 0;
+}
+
 void WakeGpThread(State& state) {
   if (state.gp_thread == nullptr) return;
   state.gp_wq.WakeOne(*state.kernel);
 }
+
+namespace {
+
+// The root locked. Not again for one that has been asked for already.
+void NoteGpRequest(State& state) {
+  if (GpFlagIsSet(state, kGpFlagInit)) return;
+  const uint64_t now = Jiffies(*state.kernel);
+  state.gp_request_jiffies.Store(now, std::memory_order_relaxed);
+  ExpectProgress(state, now);
+}
+
+}  // namespace
 
 bool StartFutureGp(Node& start, Data& data, uint64_t gp_seq) {
   State& state = *data.state;
@@ -29,6 +45,7 @@ bool StartFutureGp(Node& start, Data& data, uint64_t gp_seq) {
     if (SeqState(start.gp_seq.Load(std::memory_order_relaxed)) != 0) break;
     if (node->IsRoot()) {
       if (GpInProgress(state)) break;
+      NoteGpRequest(state);
       state.gp_flags.Store(state.gp_flags.Load(std::memory_order_relaxed) | kGpFlagInit,
                            std::memory_order_seq_cst);
       wake = state.gp_thread != nullptr;
@@ -155,7 +172,8 @@ bool GpInit(State& state) {
   SIPI_ASSERT(!GpInProgress(state));
   const uint64_t now = Jiffies(*state.kernel);
   state.gp_start_jiffies.Store(now, std::memory_order_relaxed);
-  state.next_stall_jiffies = now + state.stall_jiffies;
+  ExpectProgress(state, now);
+  NoteGpActivity(state, now);
   state.first_urge_jiffies = now + state.stall_jiffies / 2;
   TakeSyncWaiters(state);
   // Before the CPUs are looked at: an incoming CPU that the scan missed then begins its readers
@@ -223,15 +241,13 @@ void GpCleanup(State& state) {
     if (HasSyncWaiters(state)) more = true;
     // Behind the counter: whatever this CPU's callbacks get now is right.
     if (AccelerateCallbacks(root, DataOf(platform::ThisCpu()))) more = true;
+    NoteGpActivity(state, Jiffies(*state.kernel));
+    if (more) NoteGpRequest(state);
     state.gp_flags.Store(
         more ? kGpFlagInit : state.gp_flags.Load(std::memory_order_relaxed) & kGpFlagInit,
         std::memory_order_seq_cst);
   }
   WakeSyncWaiters(state);
-}
-
-bool GpFlagIsSet(State& state, uint32_t flag) {
-  return (state.gp_flags.Load(std::memory_order_seq_cst) & flag) != 0;
 }
 
 namespace {
@@ -256,6 +272,7 @@ void GpThread(void* argument) {
       if (!GpFlagIsSet(state, kGpFlagInit)) {
         state.gp_wq.Wait([&] { return GpFlagIsSet(state, kGpFlagInit); });
         state.gp_awake_jiffies = Jiffies(*state.kernel);
+        NoteGpActivity(state, state.gp_awake_jiffies);
       }
       SetGpState(state, GpState::kDoneGps);
     } while (!GpInit(state));

@@ -93,8 +93,13 @@ void SpawnSyncThread(State& state);  // within SpawnThreads
 // --- barrier_lock held: a CPU's callbacks are to have a barrier's among them (barrier.cc).
 void EntrainBarrier(Data& data);
 
-// --- Stalls (stall.cc): on the kthread, at each scan.
+// --- Stalls (stall.cc): on the kthread at each scan, and on any CPU at its tick, interrupts off.
 void CheckStall(State& state);
+// A grace period has been asked for, or begins: from now on it may stall.
+void ExpectProgress(State& state, uint64_t now_jiffies);
+inline void NoteGpActivity(State& state, uint64_t now_jiffies) {
+  state.gp_activity_jiffies.Store(now_jiffies, std::memory_order_relaxed);
+}
 
 // --- Expedited grace periods: in exp*.cc, called from here.
 // The running CPU has been quiescent and cpu_no_qs_exp is set: clears it and reports. Interrupts

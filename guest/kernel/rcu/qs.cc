@@ -153,6 +153,7 @@ void NoteContextSwitch(PerCpu& self, Thread& leaving, bool preempted) {
 void SchedClockIrq(PerCpu& self, bool idle) {
   if (self.rcu == nullptr) return;
   Data& data = *self.rcu;
+  CheckStall(*data.state);  // the kthread itself may be what does not run
   if (data.urgent_qs.Load(std::memory_order_acquire) != 0) {
     if (!idle) SetNeedResched(self);
     if (data.state->preemptible) data.urgent_qs.Store(0, std::memory_order_relaxed);

@@ -201,8 +201,12 @@ struct State {
   platform::Atomic<uint64_t> fqs_count{0};  // n_force_qs: scans ever
   Thread* gp_thread = nullptr;
   uint64_t gp_max_jiffies = 0;  // the longest yet
-  uint64_t next_stall_jiffies = 0;
-  uint64_t first_urge_jiffies = 0;  // jiffies_resched
+  // When somebody is to look who holds a grace period up, that runs or that was asked for
+  // (jiffies_stall). Whoever moves it on looks.
+  platform::Atomic<uint64_t> next_stall_jiffies{0};
+  platform::Atomic<uint64_t> gp_activity_jiffies{0};  // when the kthread last did something
+  platform::Atomic<uint64_t> gp_request_jiffies{0};   // when it was last asked to begin one
+  uint64_t first_urge_jiffies = 0;                    // jiffies_resched
   uint64_t gp_awake_jiffies = 0;    // when the kthread last came back from a sleep
   uint32_t callback_overload = 0;   // some CPU has far too many callbacks
   uint64_t gp_seq_polled_snap = 0;  // gp_seq_polled at this grace period's beginning
