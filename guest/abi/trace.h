@@ -91,7 +91,7 @@ enum class TraceEvent : uint16_t {
   kMigrated = 64,        // thread `value` goes to CPU target
   kRefPoint = 65,        // rcu ref: value = picoseconds a reader took on average
   kTortureFailure = 66,  // value = which check
-  kGpStarved = 68,       // the grace-period kthread does not run: on CPU target; value = ms
+  kGpStarved = 69,       // the grace-period kthread does not run: on CPU target; value = ms
   // Host.
   kHostFirst = 128,
   kVmCreated = 129,

@@ -1,13 +1,12 @@
 // The control CPU's side of bring-up.
 #include "guest/kernel/smpboot.h"
 
+#include "guest/kernel/boot_passes.h"
 #include "guest/kernel/call.h"
 #include "guest/kernel/handshake.h"
 #include "guest/kernel/kick.h"
-#include "guest/kernel/tree.h"
 #include "guest/kernel/tsc_check.h"
 #include "guest/kernel/wait.h"
-#include "guest/sequence/driver.h"
 
 namespace sipi {
 namespace {
@@ -23,6 +22,7 @@ platform::Deadline HandshakeDeadline(Kernel& kernel) {
 }
 
 uint16_t Traced(CpuNumber cpu) { return static_cast<uint16_t>(cpu.value); }
+
 // A wait of the control CPU. While it waits it also takes its part in TSC checks that APs ask for.
 template <class Pred>
 bool ControlWait(PerCpu& self, platform::AtomicRef<uint32_t> word, Pred pred,
@@ -59,11 +59,6 @@ bool WaitSync(PerCpu& self, CpuNumber cpu, SyncState below, TraceEvent begin, Tr
   });
   if (end != TraceEvent::kNone) platform::Trace(end, Traced(cpu), 0);
   return ok;
-}
-
-void TraceTimeout(Kernel& kernel, CpuNumber cpu) {
-  platform::Trace(TraceEvent::kTimeout, Traced(cpu),
-                  static_cast<uint32_t>(SyncStateOf(kernel, cpu)));
 }
 
 bool IsDead(uint32_t sync) { return sync == static_cast<uint32_t>(SyncState::kDead); }
@@ -154,25 +149,10 @@ void RingBeforeKick(Kernel& kernel) {
 
 namespace {
 
-// What sequence::RunStrategy asks of the control CPU. `own`: APs run on their own.
-class SmpbootOps {
+// What sequence::RunStrategy asks of the control CPU.
+class SmpbootOps : public BootPasses {
  public:
-  SmpbootOps(PerCpu& self, bool own) : self_(self), kernel_(*self.kernel), own_(own) {
-    if (own_) kernel_.remaining.Store(kernel_.params->order_count, std::memory_order_seq_cst);
-  }
-
-  void PassBegin(uint32_t index) {
-    kernel_.kick_means = kernel_.strategy.passes[index].means;
-    platform::Trace(TraceEvent::kPassBegin, 0, index);
-  }
-  void PassEnd(uint32_t index) { platform::Trace(TraceEvent::kPassEnd, 0, index); }
-
-  // A CPU that has failed in one pass is left alone in those that follow.
-  bool InScope(CpuNumber cpu, Scope scope) const {
-    if (kernel_.slot(cpu).error != 0) return false;
-    if (scope == Scope::kAll) return true;
-    return (kernel_.entry(cpu).thread == 0) == (scope == Scope::kPrimaries);
-  }
+  using BootPasses::BootPasses;
 
   void BringTo(CpuNumber cpu, Goal goal) {
     if (goal == Goal::kKicked) return PrepareKick(cpu);
@@ -189,18 +169,10 @@ class SmpbootOps {
       kernel_.slot(cpu).cpuhp_target = static_cast<uint32_t>(CpuhpState::kOnline);
     }
     const Error error = CpuhpUp(self_, cpu, Section::kPrepare, CpuhpState::kKickAp);
-    if (error != Error::kNone && own_) kernel_.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
+    if (error != Error::kNone && own_) CountOut();
   }
 
   void Upcoming(CpuNumber cpu) { kernel_.upcoming = cpu; }
-  void KickBroadcast() {
-    RingBeforeKick(kernel_);
-    KickOps(self_).KickAll();
-  }
-  void KickTreeRoots(uint32_t) {
-    RingBeforeKick(kernel_);
-    KickTreeChildren(self_);
-  }
 
   // Until it has done its last steps, or is on its way down.
   bool AwaitOnline(CpuNumber cpu, platform::Deadline deadline) {
@@ -226,30 +198,21 @@ class SmpbootOps {
     slot.parked = 0;
     slot.on_its_own = slot.tree_rank = 0;
     BringTo(cpu, Goal::kOnline);
-    // It may have been on its way to park when this try began. Once it is there an INIT helps.
-    const bool cancelled = slot.error == static_cast<uint32_t>(Error::kCancelled);
-    if (cancelled && SyncStateOf(kernel_, cpu) == SyncState::kDead) {
+    if (ParkedMeanwhile(kernel_, cpu, static_cast<Error>(slot.error))) {
       slot.error = slot.parked = 0;
       BringTo(cpu, Goal::kOnline);
     }
     return true;
   }
 
-  // Until every kicked CPU is online; the bound is one handshake's, begun anew with each arrival.
+  // The last one to arrive says so; nobody else does.
   void WaitAllOnline(Scope) {
-    uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
-    while (before != 0) {
-      const bool all =
-          ControlWait(self_, kernel_.remaining.Ref(), [](uint32_t value) { return value == 0; });
-      if (all) return;
-      const uint32_t now = kernel_.remaining.Load(std::memory_order_seq_cst);
-      if (now == before) {
-        if (!kernel_.tree || rekicked_) return GiveUpOnTheMissing();
-        rekicked_ = true;
-        KickTreeOrphans(self_);
-      }
-      before = now;
-    }
+    const auto wait = [this](uint32_t before) {
+      const auto all = [](uint32_t value) { return value == 0; };
+      return ControlWait(self_, kernel_.remaining.Ref(), all) ||
+             kernel_.remaining.Load(std::memory_order_seq_cst) != before;
+    };
+    if (!AwaitArrivals(wait)) GiveUpOnTheMissing();
   }
 
  private:
@@ -311,18 +274,12 @@ class SmpbootOps {
       abi::CpuSlot& slot = kernel_.slot(cpu);
       if (slot.error != 0 || CpuhpProgress(kernel_, cpu, Section::kOnline) == CpuhpState::kOnline)
         continue;
-      const SyncState state = SyncStateOf(kernel_, cpu);
+      const Error late = LateBecause(kernel_, cpu);
       TraceTimeout(kernel_, cpu);
-      slot.error = static_cast<uint32_t>(state == SyncState::kKicked ? Error::kTimeoutAlive
-                                                                     : Error::kTimeoutOnline);
+      slot.error = static_cast<uint32_t>(late);
       CpuhpDown(self_, cpu, Section::kPrepare);
     }
   }
-
-  PerCpu& self_;
-  Kernel& kernel_;
-  const bool own_;
-  bool rekicked_ = false;
 };
 
 // An AP that came up on its own, or that the host waited for, has undone what it did itself. The

@@ -81,9 +81,9 @@ CANARIES = {
         "    Release(cpu);\n  }\n",
         "    if (!(CanaryIs(11) && number == abi::kNoCpu)) Release(cpu);\n  }\n")]),
     12: ("siblings kicked before primaries are alive", [(
-        "guest/kernel/smpboot.cc",
-        "    if (scope == Scope::kAll) return true;",
-        "    if (scope == Scope::kAll || CanaryIs(12)) return true;")]),
+        "guest/kernel/boot_passes.h",
+        "    if (scope == sequence::Scope::kAll) return true;",
+        "    if (scope == sequence::Scope::kAll || CanaryIs(12)) return true;")]),
     13: ("step undone twice", [(
         "guest/kernel/cpuhp.cc",
         "    if (steps[i].teardown != nullptr) (void)steps[i].teardown(self, cpu);",
@@ -185,8 +185,8 @@ CANARIES = {
         "    if (SyncStateOf(kernel, cpu) == SyncState::kShouldDie)\n      (void)",
         "    if (!CanaryIs(31) && SyncStateOf(kernel, cpu) == SyncState::kShouldDie)\n      (void)"), (
         "guest/kernel/smpboot.cc",
-        "    if (cancelled && SyncStateOf",
-        "    if (!CanaryIs(31) && cancelled && SyncStateOf")]),
+        "    if (ParkedMeanwhile(",
+        "    if (!CanaryIs(31) && ParkedMeanwhile(")]),
     32: ("a step is entered and not run", [(
         "guest/kernel/cpuhp.cc",
         "    } else if (step->startup != nullptr) {",

@@ -97,6 +97,39 @@ TEST(LostCpu, WhoReportsDeadTooLateComesBackAtTheNextTry) {
   });
 }
 
+// Retries in which one CPU was brought up twice, the second time with success.
+uint32_t SecondTries(const std::vector<abi::TraceRecord>& control) {
+  uint32_t tries = 0;
+  uint32_t second = 0;
+  for (const abi::TraceRecord& record : control) {
+    if (record.event == abi::TraceEvent::kRetry) tries = 0;
+    if (record.event == abi::TraceEvent::kHotplugBegin) ++tries;
+    if (record.event == abi::TraceEvent::kHotplugEnd && tries == 2 && record.value == 0) ++second;
+  }
+  return second;
+}
+
+// An AP that freezes where it is about to park says that it is dead when its retry has begun
+// already, and would be kicked in vain: it runs. Now that it has parked, an INIT helps.
+TEST(LostCpu, WhoParksDuringItsRetryIsTriedOnceMore) {
+  uint32_t second = 0;
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    KernelOptions options = Options();
+    options.cpus = 2;
+    options.seed = seed;
+    options.chaos.on = true;
+    options.chaos.frozen = sim::Rate::kWild;
+    options.chaos.late_ap = sim::Rate::kWild;
+    KernelMachine machine(options);
+    machine.Run([](Kernel& kernel) {
+      for (uint32_t i = 0; i < 4; ++i) HotplugRetry(kernel);
+    });
+    second += SecondTries(machine.Trace(0));
+  }
+  EXPECT_GT(second, 0u);
+}
+
 struct Bound {
   Completion done;
   uint32_t affinity = 0;

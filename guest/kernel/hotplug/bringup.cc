@@ -1,14 +1,10 @@
 // Bring-up at boot by any strategy, with threads: what sequence::RunStrategy asks of the control
 // thread "init". Each CPU's ONLINE section runs on its own hotplug thread.
+#include "guest/kernel/boot_passes.h"
 #include "guest/kernel/call.h"
-#include "guest/kernel/handshake.h"
 #include "guest/kernel/hotplug/control.h"
 #include "guest/kernel/hotplug/control_wait.h"
 #include "guest/kernel/hotplug/step_calls.h"
-#include "guest/kernel/kick.h"
-#include "guest/kernel/smpboot.h"
-#include "guest/kernel/tree.h"
-#include "guest/sequence/driver.h"
 
 namespace sipi {
 namespace {
@@ -19,25 +15,10 @@ using abi::TraceEvent;
 using sequence::Goal;
 using sequence::Scope;
 
-class ThreadedBoot {
+class ThreadedBoot : public BootPasses {
  public:
   explicit ThreadedBoot(PerCpu& self)
-      : self_(self), kernel_(*self.kernel), own_(kernel_.strategy.ApsRunOnTheirOwn()) {
-    if (own_) kernel_.remaining.Store(kernel_.params->order_count, std::memory_order_seq_cst);
-  }
-
-  void PassBegin(uint32_t index) {
-    kernel_.kick_means = kernel_.strategy.passes[index].means;
-    platform::Trace(TraceEvent::kPassBegin, 0, index);
-  }
-  void PassEnd(uint32_t index) { platform::Trace(TraceEvent::kPassEnd, 0, index); }
-
-  // A CPU that has failed in one pass is left alone in those that follow.
-  bool InScope(CpuNumber cpu, Scope scope) const {
-    if (kernel_.slot(cpu).error != 0) return false;
-    if (scope == Scope::kAll) return true;
-    return (kernel_.entry(cpu).thread == 0) == (scope == Scope::kPrimaries);
-  }
+      : BootPasses(self, self.kernel->strategy.ApsRunOnTheirOwn()) {}
 
   void Upcoming(CpuNumber) {}
 
@@ -56,31 +37,14 @@ class ThreadedBoot {
 
   void PrepareKick(CpuNumber cpu) {
     if (own_) kernel_.slot(cpu).on_its_own = 1;  // the CPU is down: nobody else looks yet
-    if (UpTo(cpu, CpuhpState::kKickAp) != Error::kNone && own_)
-      kernel_.remaining.FetchAdd(~0u, std::memory_order_seq_cst);
+    if (UpTo(cpu, CpuhpState::kKickAp) != Error::kNone && own_) CountOut();
   }
 
-  void KickBroadcast() {
-    RingBeforeKick(kernel_);
-    KickOps(self_).KickAll();
-  }
-  void KickTreeRoots(uint32_t) {
-    RingBeforeKick(kernel_);
-    KickTreeChildren(self_);
-  }
-
-  // The bound is one handshake's, begun anew whenever some AP arrives.
   void WaitAllOnline(Scope) {
-    uint32_t before = kernel_.remaining.Load(std::memory_order_seq_cst);
-    while (before != 0) {
+    (void)AwaitArrivals([this](uint32_t before) {
       const auto changed = [before](uint32_t now) { return now != before; };
-      if (!AwaitWord(self_, kernel_.remaining.Ref(), changed)) {
-        if (!kernel_.tree || rekicked_) break;
-        rekicked_ = true;
-        KickTreeOrphans(self_);
-      }
-      before = kernel_.remaining.Load(std::memory_order_seq_cst);
-    }
+      return AwaitWord(self_, kernel_.remaining.Ref(), changed);
+    });
     for (uint32_t i = 0; i < kernel_.params->order_count; ++i) Settle(CpuNumber(kernel_.order[i]));
   }
 
@@ -112,7 +76,7 @@ class ThreadedBoot {
     if (state == CpuhpState::kOnline) return;
     if (SyncStateOf(kernel_, cpu) != SyncState::kOnline && GivenUp(cpu)) return;
     if (!AwaitOwnEnd(cpu)) {
-      TraceTimeout(cpu);
+      TraceTimeout(kernel_, cpu);
       slot.error = static_cast<uint32_t>(Error::kTimeoutOnline);
       return;
     }
@@ -123,9 +87,8 @@ class ThreadedBoot {
 
   // False: it has come online in this very moment.
   bool GivenUp(CpuNumber cpu) {
-    TraceTimeout(cpu);
-    const Error reason = SyncStateOf(kernel_, cpu) == SyncState::kKicked ? Error::kTimeoutAlive
-                                                                         : Error::kTimeoutOnline;
+    TraceTimeout(kernel_, cpu);
+    const Error reason = LateBecause(kernel_, cpu);
     const bool came = UndoPrepare(kernel_, cpu, CpuhpState::kOffline) == Error::kInvalid;
     kernel_.slot(cpu).error = came ? 0 : static_cast<uint32_t>(reason);
     return !came;
@@ -140,16 +103,6 @@ class ThreadedBoot {
              (own == static_cast<uint32_t>(CpuhpState::kApOnlineIdle) && slot.error != 0);
     });
   }
-
-  void TraceTimeout(CpuNumber cpu) {
-    platform::Trace(TraceEvent::kTimeout, static_cast<uint16_t>(cpu.value),
-                    static_cast<uint32_t>(SyncStateOf(kernel_, cpu)));
-  }
-
-  PerCpu& self_;
-  Kernel& kernel_;
-  const bool own_;  // APs run on their own
-  bool rekicked_ = false;
 };
 
 }  // namespace
@@ -174,7 +127,8 @@ void HotplugRetry(Kernel& kernel) {
     if (slot.error == 0) continue;
     platform::Trace(TraceEvent::kRetry, static_cast<uint16_t>(cpu.value), slot.error);
     slot.error = 0;
-    const Error error = CpuUp(kernel, cpu, CpuhpState::kOnline);
+    Error error = CpuUp(kernel, cpu, CpuhpState::kOnline);
+    if (ParkedMeanwhile(kernel, cpu, error)) error = CpuUp(kernel, cpu, CpuhpState::kOnline);
     if (error != Error::kNone) slot.error = static_cast<uint32_t>(error);
   }
 }

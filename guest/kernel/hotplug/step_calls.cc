@@ -1,11 +1,10 @@
 #include "guest/kernel/hotplug/step_calls.h"
 
-#include "guest/kernel/handshake.h"
+#include "guest/kernel/boot_passes.h"
 #include "guest/kernel/hotplug/control_wait.h"
 #include "guest/kernel/hotplug/numa.h"
 #include "guest/kernel/hotplug/state.h"
 #include "guest/kernel/sched/smp_call.h"
-#include "guest/kernel/smpboot.h"
 
 namespace sipi {
 namespace {
@@ -15,11 +14,6 @@ using abi::TraceEvent;
 
 uint16_t Traced(CpuNumber cpu) { return static_cast<uint16_t>(cpu.value); }
 
-void TraceLate(Kernel& kernel, CpuNumber cpu) {
-  platform::Trace(TraceEvent::kTimeout, Traced(cpu),
-                  static_cast<uint32_t>(SyncStateOf(kernel, cpu)));
-}
-
 // A CPU that is on its way down. Notes where it is late; the control CPU's own part goes on only
 // once it is dead.
 Error AwaitDead(PerCpu& self, CpuNumber cpu) {
@@ -27,7 +21,7 @@ Error AwaitDead(PerCpu& self, CpuNumber cpu) {
   bool& lost = HotplugOf(*self.kernel, cpu).lost;
   lost = !AwaitWord(self, SyncWord(*self.kernel, cpu), dead);
   if (!lost) return Error::kNone;
-  TraceLate(*self.kernel, cpu);
+  TraceTimeout(*self.kernel, cpu);
   return Error::kTimeoutDead;
 }
 
@@ -93,7 +87,7 @@ Error AwaitAlive(PerCpu& self, CpuNumber cpu) {
   });
   platform::Trace(TraceEvent::kWaitAliveEnd, Traced(cpu), 0);
   if (arrived) return Error::kNone;
-  TraceLate(kernel, cpu);
+  TraceTimeout(kernel, cpu);
   return Error::kTimeoutAlive;
 }
 
@@ -117,7 +111,7 @@ Error ReleaseAndAwait(PerCpu& self, CpuNumber cpu) {
            sync != static_cast<uint32_t>(SyncState::kShouldOnline);
   });
   if (!arrived) {
-    TraceLate(kernel, cpu);
+    TraceTimeout(kernel, cpu);
     return Error::kTimeoutOnline;
   }
   if (SyncStateOf(kernel, cpu) != SyncState::kOnline) return Error::kStepFailed;

@@ -100,17 +100,20 @@ void ExpectProgress(State& state, uint64_t now_jiffies) {
 
 void CheckStall(State& state) {
   if (state.stall_jiffies == 0) return;
-  const bool runs = GpInProgress(state);
+  const uint64_t gp_seq = state.gp_seq.Load(std::memory_order_acquire);
+  const bool runs = SeqState(gp_seq) != 0;
   if (!runs && !GpFlagIsSet(state, kGpFlagInit)) return;
+  uint64_t next = state.next_stall_jiffies.Load(std::memory_order_acquire);
+  const uint64_t start = state.gp_start_jiffies.Load(std::memory_order_acquire);
   const uint64_t now = Jiffies(*state.kernel);
-  uint64_t next = state.next_stall_jiffies.Load(std::memory_order_relaxed);
   if (now < next) return;
+  // All of one grace period, as in Linux's check_cpu_stall: a CPU may lose its core on the way.
+  if (state.gp_seq.Load(std::memory_order_acquire) != gp_seq) return;
   const uint64_t again = now + 3 * state.stall_jiffies + 3;
   if (!state.next_stall_jiffies.Ref().CompareExchange(next, again, std::memory_order_relaxed)) {
     return;  // somebody else does
   }
   if (runs) {
-    const uint64_t start = state.gp_start_jiffies.Load(std::memory_order_relaxed);
     const uint64_t ms = MsOf(state, now - start);
     for (Node& leaf : state.leaves()) ReportLeaf(state, leaf, Kind::kNormal, ms);
   }

@@ -71,7 +71,8 @@ class Completion {
 };
 
 // Fair: whoever unlocks hands it to the one that waits longest, and nobody comes in between. (Linux
-// lets others in until a waiter has been woken in vain, then hands it over too: kernel/locking/mutex.c.)
+// lets others in until a waiter has been woken in vain, then hands it over too:
+// kernel/locking/mutex.c.)
 class Mutex {
  public:
   void Lock();
@@ -81,9 +82,9 @@ class Mutex {
  private:
   bool Take(const Thread& current);
 
-  // Free, held, or handed to a thread that has not seen it yet: kHandedTo and its number. It becomes
-  // free, or is handed over, under the lock of `waiters_`: whoever adds itself there has either been
-  // seen, or finds it free.
+  // Free, held, or handed to a thread that has not seen it yet: kHandedTo and its number. It
+  // becomes free, or is handed over, under the lock of `waiters_`: whoever adds itself there has
+  // either been seen, or finds it free.
   platform::Atomic<uint32_t> owner_{kFree};
   WaitQueue waiters_;
 
