@@ -147,7 +147,7 @@ void KeepTheKthreadOut(void* argument) {
   held.in.Complete(kernel);
   {
     const PreemptGuard guard;
-    platform::DelayUs(250'000);
+    platform::DelayUs(600'000);  // the second look comes after 4 times 100 ms
   }
   held.out.Complete(kernel);
 }
