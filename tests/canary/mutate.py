@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Writes a copy of the guest kernel and the simulator with broken lines in it, each behind its number.
 
-    mutate.py SOURCE-ROOT OUT-DIR FLAT-OUTPUT...
+    mutate.py SOURCE-ROOT OUT-DIR DEPFILE FLAT-OUTPUT...
 
 Every canary is a text that must stand exactly once in its file: a kernel that changes takes its canaries along, or the
 build stops and says which. Headers go to OUT-DIR/tree, sources to the flat outputs (canary_FOLDER_NAME.cc), the
-numbers and names to OUT-DIR/canary.h.
+numbers and names to OUT-DIR/canary.h, what was read to DEPFILE.
 """
 
 import pathlib
@@ -245,12 +245,15 @@ RUN = ("guest/platform/sim/machine.cc", "End Machine::Run() {\n",
 
 
 def write_if_new(target, text):
-    if not target.exists() or target.read_text() != text:
-        target.write_text(text)
+    """True if that changed anything."""
+    if target.exists() and target.read_text() == text:
+        return False
+    target.write_text(text)
+    return True
 
 
 def main():
-    source, out, flat = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
+    source, out, depfile, flat = *map(pathlib.Path, sys.argv[1:4]), sys.argv[4:]
     edits = {}
     for number, (name, changes) in (CANARIES | RCU_CANARIES).items():
         for path, old, new in changes:
@@ -263,11 +266,14 @@ def main():
         "".join(f'    {{{number}, "{name}"}},\n' for number, (name, _) in canaries.items())
         for canaries in (CANARIES, RCU_CANARIES)
     ]
-    write_if_new(out / "canary.h", HEADER % tuple(names))
+    header = out / "canary.h"
+    stale = write_if_new(header, HEADER % tuple(names))
+    read = []
     folders = ["guest/kernel", "guest/scenario", "guest/platform/sim", "apic/model"]
     for path in sorted(p for f in folders for p in (source / f).rglob("*") if p.suffix in (".h", ".cc")):
         relative = path.relative_to(source).as_posix()
         text = path.read_text()
+        read.append(path)
         for what, old, new in edits.pop(relative, []):
             if text.count(old) != 1:
                 sys.exit(f"{what}: its text stands {text.count(old)} times in {relative}; mend tests/canary/mutate.py")
@@ -281,9 +287,15 @@ def main():
             text = '#include "canary.h"\n' + text
             if target.name not in flat:
                 sys.exit(f"{target.name} is not built: add it to tests/canary/meson.build")
-        write_if_new(target, text)
+        changed = write_if_new(target, text)
+        stale = stale or (changed and path.suffix == ".h")
     if edits:
         sys.exit(f"canaries in files that are not there: {sorted(edits)}")
+    # Ninja looked at the headers in OUT-DIR/tree, which it does not know for outputs, before they were written. All that
+    # includes them includes this one.
+    if stale:
+        header.touch()
+    depfile.write_text(f"{header.name}: {' '.join(map(str, read))}\n")
 
 
 main()

@@ -15,8 +15,8 @@
 //
 //   ForSeeds(200, {.cpus = 3}, [](Kernel& kernel) { ... });
 //
-// runs each seed with another kind of schedule: as the costs have it, random delays, PCT-like
-// priorities; store buffers; late IPIs and timers; threads that lose their CPU at any step. The
+// runs each seed with another kind of schedule: as the costs have it, random delays, CPUs of which
+// some are slow; store buffers; late IPIs and timers; threads that lose their CPU at any step. The
 // seed is named where a test fails; `--gtest_filter=...` with SIPI_SEED=n in the environment runs
 // only it.
 #pragma once

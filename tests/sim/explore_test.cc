@@ -123,7 +123,7 @@ TEST(Explore, WhoFreezesIsGivenUpAndComesUpOnceTheFaultsHaveEnded) {
        [](ExploreCase& c) {
          c.short_bound = true;
          c.config.knobs.handshake_timeout_ms = 1;
-         c.chaos.schedule = sim::Schedule::kPriorities;
+         c.chaos.schedule = sim::Schedule::kSlowdowns;
        }},
   };
   Explorer explorer;

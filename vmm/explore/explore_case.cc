@@ -57,8 +57,9 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.on = true;
   const uint64_t schedule = draws.Below(8);
   chaos.schedule = schedule == 0  ? Schedule::kTimed
-                   : schedule < 5 ? Schedule::kRandom
-                                  : Schedule::kPriorities;
+                   : schedule < 4 ? Schedule::kRandom
+                   : schedule < 6 ? Schedule::kSlowdowns
+                                  : Schedule::kPct;
   chaos.change_points = 1 + static_cast<uint32_t>(draws.Below(4));
   chaos.expected_steps = 150 * cpus;
   chaos.store_buffer = draws.OneIn(2);
@@ -193,8 +194,11 @@ std::string Describe(const ExploreCase& explored) {
     case Schedule::kChosen:
       absl::StrAppend(&text, ", at most ", explored.chaos.preemptions, " preemptions");
       break;
-    case Schedule::kPriorities:
-      absl::StrAppend(&text, ", priorities with ", explored.chaos.change_points, " change points");
+    case Schedule::kSlowdowns:
+      absl::StrAppend(&text, ", slowdowns with ", explored.chaos.change_points, " change points");
+      break;
+    case Schedule::kPct:
+      absl::StrAppend(&text, ", PCT with ", explored.chaos.change_points, " change points");
       break;
   }
   if (explored.chaos.store_buffer) absl::StrAppend(&text, ", store buffer");

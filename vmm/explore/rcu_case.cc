@@ -44,8 +44,9 @@ void DrawChaos(Draws& draws, bool faults, uint32_t cpus, sim::Chaos& chaos) {
   chaos.calls_need_life = true;
   const uint64_t schedule = draws.Below(8);
   chaos.schedule = schedule == 0  ? Schedule::kTimed
-                   : schedule < 6 ? Schedule::kRandom
-                                  : Schedule::kPriorities;
+                   : schedule < 5 ? Schedule::kRandom
+                   : schedule < 6 ? Schedule::kSlowdowns
+                                  : Schedule::kPct;
   chaos.slowdown = 4;
   chaos.change_points = 1 + static_cast<uint32_t>(draws.Below(8));
   chaos.expected_steps = 4000 * cpus;

@@ -38,7 +38,7 @@ WakeReason Machine::Block(Cpu& cpu, CpuState state, uint64_t until_ns) {
   cpu.woken = false;
   if (until_ns != kNever) queue_.Set(ResumeSlot(cpu), std::max(until_ns, cpu.now_ns));
   if (limited()) KeepOrLeaveCore(cpu, state);
-  if (chosen()) {
+  if (by_turns()) {
     now_ns_ = std::max(now_ns_, cpu.now_ns);
     PassTurn(cpu);
   }
@@ -97,7 +97,7 @@ void Machine::Access(Cpu& cpu, const void* word, bool write) {
     cpu.now_ns += write ? costs().atomic_ns : costs().cached_ns;
   } else {
     cpu.now_ns = Transfer(cpu, line) + (write ? costs().atomic_ns : 0);
-    if (!chosen()) Sync(cpu);  // one step, one choice
+    if (!by_turns()) Sync(cpu);  // one step, one choice
   }
   if (write) {
     line.writer = me;
@@ -221,7 +221,7 @@ void Machine::Relax(Cpu& cpu) {
   ++stats_.yields;
   Spend(cpu, costs().port_ns);
   if (limited() && !core_queue_.empty()) GiveUpCore(cpu);
-  if (chosen()) StandBack(cpu);
+  if (by_turns()) StandBack(cpu);
   Sync(cpu);
 }
 

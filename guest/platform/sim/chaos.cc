@@ -8,7 +8,7 @@
 namespace sipi::sim {
 namespace {
 
-constexpr uint64_t kStepNs = 20;  // of the fastest CPU, with Schedule::kPriorities
+constexpr uint64_t kStepNs = 20;  // of the fastest CPU, with Schedule::kSlowdowns
 constexpr uint32_t kRanks = 3;    // what is further down is as slow as the last
 
 constexpr Rate Chaos::*kFaults[] = {
@@ -47,7 +47,8 @@ bool Machine::Strikes(Rate rate) {
 
 void Machine::PowerOnChaos() {
   const Chaos& chaos = options_.chaos;
-  if (chaos.schedule != Schedule::kPriorities) return;
+  if (chaos.schedule == Schedule::kPct) return PowerOnPct();
+  if (chaos.schedule != Schedule::kSlowdowns) return;
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < size(); ++i) order.push_back(i);
   for (uint32_t i = size(); i > 1; --i) std::swap(order[i - 1], order[chaos_random_.Below(i)]);
@@ -75,18 +76,20 @@ void Machine::Perturb(Cpu& cpu) {
   ++steps_;
   // Stores stay in the buffer as long as they may: the other extreme is a run without one.
   if (chosen()) return MayStandBack(cpu);
-  if (touched_ != nullptr) MayLinger(cpu, std::exchange(touched_, nullptr));
+  const void* const touched = std::exchange(touched_, nullptr);
+  if (touched != nullptr && !by_turns()) MayLinger(cpu, touched);
   if (!cpu.stores.empty() && chaos_random_.Below(8) == 0) DrainStores(cpu, cpu.stores.size() - 1);
   switch (chaos.schedule) {
     case Schedule::kTimed:
     case Schedule::kChosen:
+    case Schedule::kPct:
       break;
     case Schedule::kRandom:
       if (chaos_random_.Below(8) == 0) {
         cpu.now_ns += chaos_random_.Below(uint64_t{1} << chaos_random_.Below(15));
       }
       break;
-    case Schedule::kPriorities:
+    case Schedule::kSlowdowns:
       cpu.now_ns += cpu.slowness;
       if (std::find(change_points_.begin(), change_points_.end(), steps_) != change_points_.end()) {
         cpu.slowness = SlownessOf(size(), chaos.slowdown);
@@ -96,7 +99,7 @@ void Machine::Perturb(Cpu& cpu) {
   // A step is one of hundreds, so that even "wild" must be seldom.
   if (chaos.stall != Rate::kOff && chaos_random_.Below(8) == 0 && Strikes(Rate::kRare)) {
     const uint64_t longest_ns = chaos.stall == Rate::kWild ? 20'000'000 : 2'000'000;
-    cpu.now_ns += chaos_random_.Below(longest_ns);
+    StandStill(cpu, chaos_random_.Below(longest_ns));
   }
   if (chaos.frozen != Rate::kOff && freezes_ < kMaxFreezes && chaos_random_.Below(8) == 0 &&
       Strikes(Rate::kRare) && (chaos.frozen == Rate::kWild || chaos_random_.Below(8) == 0)) {
@@ -110,6 +113,18 @@ void Machine::Perturb(Cpu& cpu) {
     cpu.apic.Accept(Vector(abi::kRescheduleVector));
     cpu.attention = true;
   }
+  if (by_priority()) FollowPriorities(cpu);
+}
+
+// Off its core for so long. Where CPUs take turns another one runs meanwhile.
+void Machine::StandStill(Cpu& cpu, uint64_t ns) {
+  const uint64_t begin_ns = cpu.now_ns;
+  cpu.now_ns += ns;
+  if (!by_turns() || ended_ || runner_ != &cpu) return;
+  queue_.Set(ResumeSlot(cpu), cpu.now_ns);
+  now_ns_ = std::max(now_ns_, begin_ns);
+  PassTurn(cpu);
+  cpu.fiber.Leave();
 }
 
 void Machine::Violation(std::string text) {
@@ -165,8 +180,8 @@ void Machine::Freeze(Cpu& cpu) {
   const uint64_t timeout_ns = params().knobs.handshake_timeout_ms * kNsPerMs;
   const uint64_t range_ns = chaos_random_.Below(4) == 0 ? kAboutNs : timeout_ns / 2;
   DrainStores(cpu, 0);  // it is off its core: no buffer holds anything for so long
-  cpu.now_ns += timeout_ns + chaos_random_.Below(range_ns);
   cpu.harmed = true;
+  StandStill(cpu, timeout_ns + chaos_random_.Below(range_ns));
 }
 
 // An AP dies or freezes at a step of its own, where it holds no lock and nobody counts on it yet:

@@ -7,14 +7,13 @@
 namespace sipi::sim {
 
 enum class Schedule : uint8_t {
-  kTimed,       // as the costs have it
-  kRandom,      // any step of any CPU may take longer, by up to 16 us
-  kPriorities,  // each CPU `slowdown` times slower than the one before it in a random order; at
-                // a few random steps the CPU that runs becomes the slowest (after PCT: Burckhardt
-                // et al., "A randomized scheduler with probabilistic guarantees of finding bugs",
-                // ASPLOS 2010; but a slower CPU still runs, and there are three ranks: what they
-                // guarantee does not hold here)
-  kChosen,      // one CPU at a time, and Options::choices says which (choices.h)
+  kTimed,      // as the costs have it
+  kRandom,     // any step of any CPU may take longer, by up to 16 us
+  kSlowdowns,  // each CPU `slowdown` times slower than the one before it in a random order, of
+               // three ranks; at a few random steps the CPU that runs becomes the slowest
+  kPct,        // one CPU at a time: of those that could, the one of the highest priority; at a few
+               // random steps the one that runs gets a lower one (pct.cc)
+  kChosen,     // one CPU at a time, and Options::choices says which (choices.h)
 };
 
 enum class Rate : uint8_t { kOff, kRare, kWild };  // none, one in 256, one in 8

@@ -93,7 +93,9 @@ void Machine::PassTurn(const Cpu& cpu) {
   runner_ = nullptr;
   if (ready_.empty()) return;
   size_t taken = 0;
-  if (ready_.size() > 1) {
+  if (by_priority()) {
+    taken = HighestReady();
+  } else if (ready_.size() > 1) {
     ChoicePoint point;
     point.alternatives = static_cast<uint16_t>(ready_.size());
     point.from = static_cast<uint16_t>(cpu.number);
@@ -139,11 +141,13 @@ bool Machine::SomethingIsDue() const {
          cpu.state == CpuState::kImposed;
 }
 
+bool Machine::TurnIsLong() { return ++turn_steps_ > kStepsPerTurn; }
+
 // Before a step that others can see.
 void Machine::MayStandBack(Cpu& cpu) {
   const void* const touched = std::exchange(touched_, nullptr);
   if (ended_ || runner_ != &cpu) return;
-  if (++turn_steps_ > kStepsPerTurn) return StandBack(cpu);
+  if (TurnIsLong()) return StandBack(cpu);
   if (!choosing_ || preemptions_ == options_.chaos.preemptions) return;
   if (options_.chaos.marked && !Concerned(touched)) return;
   const bool due = SomethingIsDue();

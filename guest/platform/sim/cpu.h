@@ -101,6 +101,7 @@ struct Cpu {
   uint32_t startups_lost = 0;     // of these
   bool was_late = false;          // the fault that makes its first start late has struck
   uint64_t slowness = 0;          // ns that each step takes on top
+  int64_t priority = 0;           // with Schedule::kPct
   uint64_t last_message_ns = 0;   // when the last INIT or SIPI arrived, or will
   uint32_t starts_since_init = 0;
   StoreBuffer stores;

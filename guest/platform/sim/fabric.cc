@@ -29,7 +29,7 @@ void Machine::WriteApic(Cpu& cpu, Reg reg, uint32_t value) {
 }
 
 void Machine::WriteIcr(Cpu& cpu, uint32_t low, uint32_t dest) {
-  if (chaotic() && !chosen()) MayLinger(cpu, nullptr);
+  if (chaotic() && !by_turns()) MayLinger(cpu, nullptr);
   if (cpu.apic.mode() == apic::ApicMode::kX2Apic) {
     Spend(cpu, costs().msr_ns);
     Sync(cpu);

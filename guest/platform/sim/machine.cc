@@ -101,7 +101,7 @@ void Machine::PowerOn() {
 End Machine::Run() {
   PowerOn();
   while (!ended_) {
-    if (chosen()) EndVainWait();
+    if (by_turns()) EndVainWait();
     if (queue_.NextTime() > limit_ns_) {
       DecideEnd();
       break;
@@ -145,7 +145,7 @@ void Machine::OnResume(Cpu& cpu) {
     cpu.woken = true;
   }
   if (limited() && !cpu.on_core) return WantCore(cpu);
-  if (chosen()) return BecomeReady(cpu);
+  if (by_turns()) return BecomeReady(cpu);
   RunFiber(cpu);
 }
 

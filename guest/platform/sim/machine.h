@@ -183,6 +183,7 @@ class Machine {
 
   // choices.cc
   bool chosen() const { return chaotic() && options_.chaos.schedule == Schedule::kChosen; }
+  bool by_turns() const { return chosen() || by_priority(); }
   uint32_t Choose(ChoicePoint point);
   bool Concerned(const void* word) const;
   void RunNext(Cpu& next);
@@ -193,7 +194,14 @@ class Machine {
   void LoseTurn(Cpu& cpu);
   void StandBack(Cpu& cpu);
   bool SomethingIsDue() const;
+  bool TurnIsLong();
   void MayStandBack(Cpu& cpu);
+
+  // pct.cc
+  bool by_priority() const { return chaotic() && options_.chaos.schedule == Schedule::kPct; }
+  void PowerOnPct();
+  size_t HighestReady() const;
+  void FollowPriorities(Cpu& cpu);
 
   // fabric.cc
   void Apply(Cpu& cpu, const apic::WriteEffect& effect);
@@ -223,6 +231,7 @@ class Machine {
   void Perturb(Cpu& cpu);
   void MayLinger(Cpu& cpu, const void* touched);
   void Freeze(Cpu& cpu);
+  void StandStill(Cpu& cpu, uint64_t ns);
   bool Strikes(Rate rate);
   void CheckStart(Cpu& cpu);
   void CheckCall(const Cpu& sender, uint32_t target, const apic::Icr& icr);
@@ -240,7 +249,8 @@ class Machine {
   Trampoline trampoline_;
   Random random_;
   Random chaos_random_;
-  std::vector<uint64_t> change_points_;
+  std::vector<uint64_t> change_points_;  // by steps_
+  int64_t lowest_priority_ = 0;
   uint64_t steps_ = 0;
   uint32_t freezes_ = 0;  // by Chaos::frozen
   Cpu* runner_ = nullptr;

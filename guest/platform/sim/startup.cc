@@ -38,7 +38,7 @@ void Machine::TakeInit(Cpu& cpu) {
   Unlink(cpu);
   if (chaotic()) DrainStores(cpu, 0);
   if (limited()) ForgetCore(cpu);
-  if (chosen()) LoseTurn(cpu);
+  if (by_turns()) LoseTurn(cpu);
   queue_.Cancel(ResumeSlot(cpu));
   cpu.apic.Init();
   Publish(cpu);
