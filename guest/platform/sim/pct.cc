@@ -1,6 +1,6 @@
 // Schedules by priority, as PCT has them (Burckhardt et al., "A randomized scheduler with
-// probabilistic guarantees of finding bugs", ASPLOS 2010): of the CPUs that could go on, that of the
-// highest priority does, alone, until it blocks or a higher one can. Priorities are a random
+// probabilistic guarantees of finding bugs", ASPLOS 2010): of the CPUs that could go on, that of
+// the highest priority does, alone, until it blocks or a higher one can. Priorities are a random
 // permutation; at each of a few random steps the CPU that takes it gets one that is lower than all
 // of these, and the step's own. CPUs take turns as with chosen schedules (choices.cc).
 #include <algorithm>
