@@ -1,4 +1,5 @@
-// What one APIC did, counted per kind of delivery: raw material for benchmarks and reports.
+// What one APIC did, counted per kind of delivery (SDM vol 3A, 11.6.1 and 11.8.4): raw material for
+// benchmarks and reports. No register of the SDM's shows them.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // Strong types for the numbers that bring-up code must never mix up. Freestanding: the guest, the
-// APIC model and the VMM share them.
+// APIC model and the VMM share them. APIC IDs: SDM vol 3A, 11.4.6 and 11.12.5 (32 bits in x2APIC
+// mode); vectors: 11.5.2 (0 to 15 are illegal). Nothing of either section is checked here.
 #pragma once
 
 #include <compare>

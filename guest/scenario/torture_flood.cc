@@ -1,7 +1,9 @@
 // Forward progress under a flood of callbacks: one thread queues as fast as it can and must see
 // callbacks run in batches of at least kBatch, kBatches times. Linux: rcu_torture_fwd_prog_cr(),
 // MIN_FWD_CBS_LAUNDERED and at most eight seconds; here that is how long not a single one may run,
-// since a slow machine is no failure.
+// and only if grace periods have ended meanwhile, since a slow machine is no failure.
+#include "guest/kernel/call.h"
+#include "guest/kernel/rcu/gp_seq.h"
 #include "guest/kernel/sched/time.h"
 #include "guest/scenario/torture.h"
 
@@ -12,6 +14,7 @@ constexpr uint32_t kHeads = 4000;
 constexpr uint64_t kBatch = 100;
 constexpr uint32_t kBatches = 3;
 constexpr uint64_t kBoundUs = 8'000'000;
+constexpr uint64_t kGracePeriods = 3;  // one that runs, one for the callbacks, one to spare
 constexpr uint32_t kStream = 0x40000;
 
 struct FloodHead : rcu::Head {
@@ -43,8 +46,32 @@ void QueueOne(Flooder& self) {
   ++self.tally.counts.flood_callbacks;
 }
 
+// Since when no callback has run.
+class Drought {
+ public:
+  explicit Drought(Kernel& kernel)
+      : kernel_(&kernel),
+        bound_(platform::DeadlineInUs(kBoundUs)),
+        for_ever_(WaitedForEver(kernel)),
+        gp_seq_(rcu::GpSeq(kernel)) {}
+
+  // Grace periods end and no callback runs, or not even a grace period has ended for very long.
+  bool TooLong() const {
+    if (!platform::Expired(bound_)) return false;
+    const uint64_t ended = rcu::SeqCounter(rcu::GpSeq(*kernel_) - gp_seq_);
+    return ended >= kGracePeriods || platform::Expired(for_ever_);
+  }
+
+ private:
+  Kernel* kernel_;
+  platform::Deadline bound_;
+  platform::Deadline for_ever_;
+  uint64_t gp_seq_;
+};
+
 void FloodOnce(Flooder& self) {
-  platform::Deadline deadline = platform::DeadlineInUs(kBoundUs);
+  Kernel& kernel = *self.torture->kernel;
+  Drought drought(kernel);
   uint64_t mark = self.run.Load(std::memory_order_seq_cst);
   uint64_t last = mark;
   for (uint32_t batches = 0; batches < kBatches;) {
@@ -54,12 +81,12 @@ void FloodOnce(Flooder& self) {
     const uint64_t run = self.run.Load(std::memory_order_seq_cst);
     if (run != last) {
       last = run;
-      deadline = platform::DeadlineInUs(kBoundUs);
+      drought = Drought(kernel);
     }
     if (run - mark >= kBatch) {
       mark = run;
       ++batches;
-    } else if (platform::Expired(deadline)) {
+    } else if (drought.TooLong()) {
       ++self.tally.counts.flood_failures;
       return Fail(self.tally, abi::TortureCheck::kFlood);
     }

@@ -54,6 +54,9 @@ SIPI_GUEST(level_line)
 SIPI_GUEST(level_line_once)         // "[not ]in service\n" after one
 SIPI_GUEST(line_through_slave_pic)  // after one
 SIPI_GUEST(two_nmis)                // after two
+SIPI_GUEST(nmi_before_halt)         // likewise, the second one out of a HLT
+SIPI_GUEST(shortest_period)         // after three interrupts of the APIC timer
+SIPI_GUEST(private_ports)           // "still here\n"
 SIPI_GUEST(interrupt_in_nmi)        // after an interrupt in an NMI's handler, and the next NMI
 SIPI_GUEST(halt_while_timer_runs)   // for ever
 SIPI_GUEST(halt_after_one_shot)     // after one; goes on halting

@@ -263,6 +263,63 @@ on_nmi:
 1:
   iretq
 
+# The same, but what comes after the first one's IRET is a HLT with interrupts off, from which the
+# second one is to take it. It may also come before: its handler does not go back.
+entry nmi_before_halt
+  begin64
+  gate 2, on_nmi_for_good
+  send_nmi_to_id0
+1:
+  cli
+  hlt
+  jmp 1b
+on_nmi_for_good:
+  incl kTicks
+  cmpl $2, kTicks
+  je 1f
+  send_nmi_to_id0
+  iretq
+1:
+  say_ticks_and_leave
+
+# The APIC timer at its shortest period, with interrupts off and then on: the guest goes on all the
+# same, in between its interrupts and in their handler.
+entry shortest_period
+  begin64
+  gate 0x51, on_three_ticks
+  apic_write64 0xf0, 0x1ff
+  apic_write64 0x3e0, 0xb
+  apic_write64 0x320, 0x20051
+  apic_write64 0x380, 1
+  mov $1000, %ecx
+1:
+  pause
+  loop 1b
+  sti
+1:
+  pause
+  jmp 1b
+on_three_ticks:
+  incl kTicks
+  apic_write64 0xb0, 0
+  cmpl $3, kTicks
+  je 1f
+  iretq
+1:
+  say_ticks_and_leave
+
+# Ports that are sipi's own guest's and its firmware's: nothing is there.
+entry private_ports
+  mov $0x560, %edx
+1:
+  mov $0x7e, %al
+  out %al, (%dx)
+  inc %edx
+  cmp $0x568, %edx
+  jne 1b
+  say64 "still here\n"
+  leave_with 0
+
 # A fixed interrupt in the handler of an NMI, with interrupts on, while another NMI waits: what IRET
 # ends is the blocking of NMIs, and of nothing else.
 entry interrupt_in_nmi

@@ -156,6 +156,18 @@ TEST_P(Payloads, ALevelTriggeredLineInterruptsUntilItFalls) {
 
 TEST_P(Payloads, AnNmiDuringAnNmiComesAfterIt) { ExpectPass(Boot64(guest::two_nmis), "ticked\n"); }
 
+TEST_P(Payloads, AnNmiThatWaitedForAnotherOnesHandlerEndsTheHaltBehindIt) {
+  ExpectPass(Boot64(guest::nmi_before_halt), "ticked\n");
+}
+
+TEST_P(Payloads, TheShortestTimerPeriodStillLetsTheGuestRun) {
+  ExpectPass(Boot64(guest::shortest_period), "ticked\n");
+}
+
+TEST_P(Payloads, ThePortsOfSipisOwnGuestAreNotThere) {
+  ExpectPass(Boot64(guest::private_ports), "still here\n");
+}
+
 // SDM vol 3A, 6.7.1: an NMI's handler blocks further NMIs; interrupts are RFLAGS.IF's affair.
 TEST_P(Payloads, AnInterruptComesIntoAnNmisHandlerWhileAnotherNmiWaits) {
   ExpectPass(Boot64(guest::interrupt_in_nmi), "ticked\n");

@@ -45,7 +45,10 @@ PortBus::WriteResult PortBus::Write(uint16_t port, uint32_t size, std::span<cons
     if (size == 1) serial_.Write(offset, data);
     return {size == 1, {}};
   }
-  const PortAction::Kind kind = ActionOf(port);
+  const PortAction::Kind asked = ActionOf(port);
+  // But for the exit port these are our own guest's; other guests have a board instead.
+  const bool exists = more_ == nullptr || asked == PortAction::Kind::kExit;
+  const PortAction::Kind kind = exists ? asked : PortAction::Kind::kNone;
   if (kind == PortAction::Kind::kNone) {
     if (port == abi::kPmTimerPort) return {true, {}};  // it is read-only
     return WriteMore(port, size, data);

@@ -179,6 +179,11 @@ absl::StatusOr<Vcpu> Machine::CreateVcpu(CpuNumber cpu) {
     shown = FirmwareLie(apic_id(cpu));
   }
   RETURN_IF_ERROR(vcpu.SetCpuid(cpuid_->ForCpu(cpu, shown)));
+  // KVM's own APICs begin in xAPIC mode, and INIT leaves the mode alone (SDM vol 3A, 11.12.5.1).
+  if (options_.irqchip != IrqchipKind::kUser && options_.apic_mode == abi::ApicMode::kX2Apic) {
+    constexpr uint64_t kEnabled = apic::kApicBaseEnable | apic::kApicBaseX2Apic;
+    RETURN_IF_ERROR(vcpu.SetMsr(apic::kMsrApicBase, apic::kApicBaseGpa | kEnabled));
+  }
   return vcpu;
 }
 

@@ -97,7 +97,7 @@ void UserVcpu::TakeInit() {
   in_flight_.clear();
   halted_ = false;
   nmis_pending_ = 0;
-  nmis_in_kvm_ = false;
+  nmis_in_kvm_ = nmi_held_in_kvm_ = false;
   ext_int_pending_ = false;
   waiting_ = !apic_.bsp();
   if (has_run_) {
@@ -225,8 +225,13 @@ void UserVcpu::AcceptDue() {
   }
 }
 
+// An expiry that finds the last one's interrupt still in IRR changes nothing (SDM vol 3A, 11.8.4):
+// nobody is kicked or woken for it. Else a timer of a period shorter than the way into the guest
+// would keep the guest from its next instruction for ever.
 std::optional<uint64_t> UserVcpu::NextDeadlineNs() const {
+  const Vector vector(static_cast<uint8_t>(apic_.lvt(apic::LvtEntry::kTimer)));
   std::optional<uint64_t> deadline = timer_deadline_ns_;
+  if (apic_.Pending(vector)) deadline.reset();
   if (!in_flight_.empty()) {
     deadline = std::min(deadline.value_or(UINT64_MAX), in_flight_.front().due_ns);
   }
@@ -257,8 +262,25 @@ void UserVcpu::Block(std::optional<uint64_t> deadline_ns) {
   if (entered) world().ledger->Leave();
 }
 
+// KVM may hold an NMI that could not be taken before the HLT, and gives the exit all the same: in
+// the shadow of STI or MOV SS, or where the IRET that ended the last NMI's handler was just before.
+absl::StatusOr<bool> UserVcpu::HltEndsAtOnce() {
+  if (!nmi_held_in_kvm_) return false;
+  const absl::StatusOr<kvm_vcpu_events> events = vcpu().GetEvents();
+  if (!events.ok()) return events.status();
+  const auto& nmi = events->nmi;
+  nmi_held_in_kvm_ = nmi.injected != 0 || nmi.pending != 0;
+  return nmi.injected != 0 || (nmi.pending != 0 && nmi.masked == 0);
+}
+
+// By the handler of one (SDM vol 3A, 6.7.1): then they wake nobody either.
+bool UserVcpu::NmisAreBlocked() {
+  const absl::StatusOr<kvm_vcpu_events> events = vcpu().GetEvents();
+  return events.ok() && events->nmi.masked != 0;
+}
+
 bool UserVcpu::WakesFromHalt() {
-  if (nmis_pending_ != 0) return true;
+  if (nmis_pending_ != 0 && !NmisAreBlocked()) return true;
   return run().if_flag != 0 && InterruptDue();
 }
 
@@ -311,7 +333,7 @@ absl::Status UserVcpu::InjectNmis() {
   absl::Status status;
   for (; nmis_pending_ != 0 && status.ok(); --nmis_pending_) {
     ++tally().nmis_injected;
-    nmis_in_kvm_ = true;
+    nmis_in_kvm_ = nmi_held_in_kvm_ = true;
     status = vcpu().Nmi();
   }
   if (!nmis_in_kvm_ || !status.ok()) return status;
@@ -319,6 +341,7 @@ absl::Status UserVcpu::InjectNmis() {
   if (!events.ok()) return events.status();
   const auto& nmi = events->nmi;
   nmis_in_kvm_ = nmi.injected != 0 || (nmi.pending != 0 && nmi.masked == 0);
+  nmi_held_in_kvm_ = nmi.injected != 0 || nmi.pending != 0;
   return absl::OkStatus();
 }
 

@@ -80,7 +80,9 @@ class UserVcpu final : public VcpuThread {
   // Has the thread kicked when something is due. False: it cannot be, and the CPU has faulted.
   bool ArmKick();
   void Block(std::optional<uint64_t> deadline_ns);
+  absl::StatusOr<bool> HltEndsAtOnce();
   bool WakesFromHalt();
+  bool NmisAreBlocked();
   // The 8259 wants to interrupt this CPU, directly or by way of LINT0.
   bool ExtIntDue() const;
   bool InterruptDue() const;
@@ -104,6 +106,7 @@ class UserVcpu final : public VcpuThread {
   bool halted_ = false;
   uint32_t nmis_pending_ = 0;
   bool nmis_in_kvm_ = false;      // given to KVM, perhaps not delivered yet
+  bool nmi_held_in_kvm_ = false;  // likewise, or held there until an NMI's handler has ended
   bool ext_int_pending_ = false;  // by a message; that of LINT0 is the 8259's INT itself
   bool has_run_ = false;          // since power-up: INIT must reset the whole state in KVM
   bool was_late_ = false;         // the fault that makes its first start late has struck

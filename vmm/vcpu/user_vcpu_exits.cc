@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "vmm/kvm/linux_kvm.h"
 #include "vmm/vcpu/user_vcpu.h"
 
@@ -27,9 +28,13 @@ void UserVcpu::AfterRun() {
 
 bool UserVcpu::HandleChipExit() {
   switch (run().exit_reason) {
-    case KVM_EXIT_HLT:
-      halted_ = true;
-      return true;
+    case KVM_EXIT_HLT: {
+      const absl::StatusOr<bool> ends = HltEndsAtOnce();
+      halted_ = !ends.value_or(false);
+      if (ends.ok()) return true;
+      Fault(absl::StrCat("CPU ", cpu().value, ": ", ends.status().message()));
+      return false;
+    }
     case KVM_EXIT_MMIO:
       HandleMmio();
       return true;

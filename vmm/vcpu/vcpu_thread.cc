@@ -14,6 +14,7 @@
 #include "vmm/device/monotonic_clock.h"
 #include "vmm/irqchip/kick_signal.h"
 #include "vmm/kvm/linux_kvm.h"
+#include "vmm/load/firmware.h"
 #include "vmm/vcpu/fault_report.h"
 #include "vmm/vcpu/reset_state.h"
 
@@ -181,7 +182,21 @@ bool VcpuThread::HandlePortAction(const PortAction& action) {
   return true;
 }
 
+// The port is the firmware's. A guest that writes there finds nothing.
+bool VcpuThread::InFirmware() {
+  const absl::StatusOr<kvm_regs> regs = vcpu_.GetRegs();
+  const absl::StatusOr<kvm_sregs> sregs = vcpu_.GetSregs();
+  if (!regs.ok() || !sregs.ok()) return false;
+  const uint64_t linear = (sregs->cs.base + regs->rip) & 0xffff'ffff;
+  return linear - kFirmwareGpa.value < kFirmwareBytes ||
+         linear - kFirmwareCopyGpa.value < kFirmwareBytes;
+}
+
 bool VcpuThread::EnterPayload() {
+  if (!InFirmware()) {
+    ++counters_.unhandled_io;
+    return true;
+  }
   CompletePendingExit();
   const absl::Status status = world_.events->OnFirmware([this](const StateChange& change) {
     const absl::StatusOr<kvm_sregs> now = vcpu_.GetSregs();

@@ -106,6 +106,7 @@ class VcpuThread {
   bool HandlePortAction(const PortAction& action);
   void Charge(abi::Charge kind);
   void Yield();
+  bool InFirmware();
   bool EnterPayload();
 
   const VcpuWorld& world_;
