@@ -264,7 +264,7 @@ TEST(Crew, OneThatGoesTogetherBeginsWhenAllAreThere) {
   }
 }
 
-// Callbacks that cannot run: a reader sleeps, and no grace period ends meanwhile. For eleven seconds
+// Callbacks that cannot run: a reader sleeps, and no grace period ends meanwhile. For 11 seconds
 // that is a slow machine; for longer than anything is waited for (62 s with two CPUs) it is not.
 template <uint32_t kMs>
 ScenarioRun RunWithHolder() {
