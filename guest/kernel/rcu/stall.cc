@@ -110,7 +110,7 @@ void CheckStall(State& state) {
   // All of one grace period, as in Linux's check_cpu_stall: a CPU may lose its core on the way.
   if (state.gp_seq.Load(std::memory_order_acquire) != gp_seq) return;
   const uint64_t again = now + 3 * state.stall_jiffies + 3;
-  if (!state.next_stall_jiffies.Ref().CompareExchange(next, again, std::memory_order_relaxed)) {
+  if (!state.next_stall_jiffies.Ref().CompareExchange(next, again, std::memory_order_acq_rel)) {
     return;  // somebody else does
   }
   if (runs) {
